@@ -8,7 +8,7 @@ are those of `sharp.errors` and `hpc.errors`; each message is a sentence for the
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from sharp.experiments import Comparison
     from sharp.experiments.sweeps.workload import SweepWorkload
     from sharp.problems import Diagnosis
+    from sharp.reference import ProgressCallback
     from sharp.report import ReportFiles
     from sharp.runs import Replay, RunDirectory, RunWorkload, SolverEvaluation
     from sharp.solvers import ActivityListener, Candidate, Solution, SolveOptions, Verdict
@@ -49,12 +50,13 @@ __all__ = [
     "verify",
 ]
 
-ProblemLike = Problem | str | Path
+ProblemLike = Problem | str | Path | Mapping[str, Any]
 Say = Callable[[str], None]
 
 # After these, resuming the run as it is would end the same way.
 _NOT_RESUMABLE = (LeaseLost, JournalMismatch, RunLocked, RunVersionError)
 TRANSLATION = "translation"
+WRITING = "drawing the figures and writing the report"
 _TEST_SPLIT = (
     "this opens the test samples; a choice that is made by them is no longer measured by them (use validation samples "
     "to compare programs)"
@@ -290,6 +292,10 @@ def evaluated(
     with progress_view(say=listener) as view:
         view.on_task("reading the problem")
         loaded = as_problem(problem)
+        if not isinstance(solver, str | Path):
+            raise InputError(
+                f"expected the path of a solver program or its source, found {type(solver).__name__}"
+            )
         source = solver if isinstance(solver, str) and "\n" in solver else read_solver(Path(solver))
         if wanted.split == "test":
             view.on_warning(_TEST_SPLIT)
@@ -404,6 +410,8 @@ def run(
     from sharp.config import RunConfig
     from sharp.runs import changed_config, load_config, write_specification
 
+    if isinstance(what, Mapping):
+        what = load_problem(what)
     path = Path(run_dir) if run_dir is not None else fresh_path(_name(what))
     if isinstance(what, RunConfig):
         changed = changed_config(what, config, model=model, base_url=base_url)
@@ -418,13 +426,13 @@ def run(
     return start_run(configured, path, listener, track)
 
 
-def _name(what: ProblemLike | RunConfig) -> str:
+def _name(what: Problem | str | Path | RunConfig) -> str:
     """Return the first part of the name of a run directory."""
     if isinstance(what, Problem):
         return what.id
     if isinstance(what, str) and is_natural_language(what):
         return "stated"
-    return Path(what if isinstance(what, (str, Path)) else what.problem).stem
+    return Path(what if isinstance(what, str | Path) else what.problem).stem
 
 
 def start_run(config: RunConfig, path: Path, listener: Say | None, track: Sequence[str] = ()) -> Run:
@@ -483,6 +491,7 @@ def continue_run(
             state = execute(
                 directory, steal_lease=steal_lease, listener=progress.on_effect, warn=progress.on_warning
             )
+            progress.on_task(WRITING)
             return Run(directory, state, write_report(directory, state))
 
 
@@ -500,19 +509,20 @@ def advice(*notes: str, over_budget: str | None = None) -> Iterator[None]:
         raise
 
 
-def replay(path: str | Path) -> Replay | ReplayReport:
+def replay(path: str | Path, *, progress: ProgressCallback = lambda *_: None) -> Replay | ReplayReport:
     """Run a finished run again from its record alone, without a model call or an evaluation, and compare.
 
     `path` is a run directory, a bundle of one, or the folder of an agent session. The result's `same` is true if all
     states are the recorded ones byte for byte (sessions: ending, plan, findings and tokens the same, the error up to
-    rounding); `missing` and `differing` say what is not. Raises `RunDirectoryError`.
+    rounding); `missing` and `differing` say what is not. `progress` is told how many of the recorded
+    replies have been used. Raises `RunDirectoryError`.
     """
     folder = Path(path)
     if folder.is_file():
         from sharp.runs import open_bundle
 
         with TemporaryDirectory() as unpacked:
-            return replay(open_bundle(folder, Path(unpacked)))
+            return replay(open_bundle(folder, Path(unpacked)), progress=progress)
     if any(folder.glob("session-*/agent.yaml")):
         from sharp.agent import replay_and_compare
         from sharp.runs import synthesis_by_runs
@@ -521,33 +531,38 @@ def replay(path: str | Path) -> Replay | ReplayReport:
     from sharp.runs import load_run
     from sharp.runs import replay as rebuild
 
-    return rebuild(load_run(folder))
+    return rebuild(load_run(folder), progress)
 
 
-def bundle(path: str | Path, file: str | Path | None = None) -> Path:
+def bundle(
+    path: str | Path, file: str | Path | None = None, *, progress: ProgressCallback = lambda *_: None
+) -> Path:
     """Write a run as one file, by default RUN.tar.gz, that `replay` takes on any machine; return its path.
 
     It holds the record, report and solver, the software itself, and what both ran with: git commit, packages, hashes
-    of the data. Raises `RunDirectoryError`.
+    of the data. `progress` is told how many kilobytes are packed. Raises `RunDirectoryError`.
     """
     from sharp.runs import load_run, write_bundle
 
     run = load_run(Path(path))
-    return write_bundle(run, Path(file) if file else run.path.with_name(f"{run.path.name}.tar.gz"))
+    return write_bundle(run, Path(file) if file else run.path.with_name(f"{run.path.name}.tar.gz"), progress)
 
 
-def write_report(path: str | Path, error_below: float | None = None) -> Run:
+def write_report(
+    path: str | Path, error_below: float | None = None, *, progress: ProgressCallback = lambda *_: None
+) -> Run:
     """Write the report of a run again from its record alone, finished or not; raises `RunDirectoryError`.
 
     With `error_below` the fastest program with at most that error on validation data is written, too; the `files` say
-    where, and whether there is one.
+    where, and whether there is one. `progress` is told how many of the recorded replies have been used.
     """
     from sharp.report import write_report as write
     from sharp.runs import load_run
     from sharp.runs import replay as rebuild
 
     directory = load_run(Path(path))
-    state = rebuild(directory).state
+    state = rebuild(directory, progress).state
+    progress(0, 1, WRITING)
     return Run(directory, state, write(directory, state, error_below))
 
 
@@ -567,17 +582,24 @@ def workload_in(folder: Path) -> RunWorkload | SweepWorkload:
     return SweepWorkload.of(folder) if is_sweep(folder) else RunWorkload.of(folder, report_of)
 
 
-def compare(paths: Sequence[str | Path | Run], gpu_price: float | None = None) -> Comparison:
+def compare(
+    paths: str | Path | Run | Iterable[str | Path | Run],
+    gpu_price: float | None = None,
+    *,
+    progress: ProgressCallback = lambda *_: None,
+) -> Comparison:
     """Compare runs, and all runs of sweeps, from their records: errors, evaluations, tokens, dollars.
 
-    `gpu_price` is in dollars for an hour of the GPU that programs run on. Raises `RunDirectoryError` for what is
-    neither a run nor a sweep.
+    `gpu_price` is in dollars for an hour of the GPU that programs run on; `progress` is told how many runs are read.
+    Raises `RunDirectoryError` for what is neither a run nor a sweep, `InputError` where none is given.
     """
     from sharp import experiments
 
-    return experiments.compare(
-        [each.path if isinstance(each, Run) else Path(each) for each in paths], gpu_price
-    )
+    given = [paths] if isinstance(paths, str | Path | Run) else [*paths]
+    if not given:
+        raise InputError("expected at least one run or sweep to compare, found none")
+    read = [each.path if isinstance(each, Run) else Path(each) for each in given]
+    return experiments.compare(read, gpu_price, progress)
 
 
 def fresh_path(name: str) -> Path:

@@ -87,7 +87,8 @@ class NodeCheck:
     """A job in one of a cluster's roles that carries an order out on a compute node.
 
     `folder` must be seen by this machine and by the node. `wait_s` bounds the time until the report is there;
-    after the job's end it is waited for no longer than `grace_s`, as storage may be behind.
+    after the job's end it is waited for no longer than `grace_s`, as storage may be behind. `tell` is told the
+    job's state whenever that changes.
     """
 
     slurm: Slurm
@@ -96,6 +97,7 @@ class NodeCheck:
     folder: Path
     wait_s: float
     grace_s: float = 20.0
+    tell: Callable[[str], None] = lambda _: None
 
     def examine(self, role: RoleName, order: CheckRequest) -> Iterator[Finding]:
         """Submit the job, wait, and yield what it found; a job that does not report is a finding too."""
@@ -145,10 +147,12 @@ class NodeCheck:
     def _wait(self, role: RoleName, job: str, report: Path, log: Path) -> Finding | None:
         """Wait for the report; return what to say where none comes."""
         poll = AdaptivePoller(self.slurm, first_s=_ASK_S, most_s=30.0)
-        deadline, lost_at = time.monotonic() + self.wait_s, None
+        deadline, lost_at, told = time.monotonic() + self.wait_s, None, ""
         while report not in report.parent.iterdir():  # listing the folder makes NFS look again
             seen = poll.poll([job]).jobs.get(job)
             ended = seen is not None and seen.state.ended
+            if told != (told := _words(seen)):
+                self.tell(f"waiting for the {role} job {job}, at most {self.wait_s:.0f} s ({told})")
             lost_at = (lost_at or time.monotonic() + self.grace_s) if ended else None
             if lost_at is not None and time.monotonic() > lost_at:
                 return self._lost(role, job, _words(seen), log)

@@ -249,11 +249,11 @@ class ReplayJournal:
     """A finished run answering for itself: nothing is paid for, nothing is written.
 
     `barriers` are those passed in this replay, to be compared with `record.barriers`: equal digests mean
-    equal states.
+    equal states. `on_reply` is told how many replies were given, and how many there are.
     """
 
-    def __init__(self, run_dir: Path) -> None:
-        self.record = read_run(run_dir)
+    def __init__(self, run_dir: Path, on_reply: Callable[[int, int], None] = lambda *_: None) -> None:
+        self.record, self._on_reply = read_run(run_dir), on_reply
         self.barriers: tuple[CheckpointRecord, ...] = ()
         self._performed: dict[str, EffectRecord] = {}
 
@@ -274,7 +274,9 @@ class ReplayJournal:
                 f"{self.record.run_dir} holds no effect {path!r} ({kind}): the run was not finished, or the "
                 "program asks for more than it did then."
             )
-        return _answer(record, kind, to_plain_json(request), self._performed)
+        reply = _answer(record, kind, to_plain_json(request), self._performed)
+        self._on_reply(len(self._performed), len(self.record.effects))
+        return reply
 
     def checkpoint(self, barrier: str, state: Mapping[str, StateArray]) -> None:
         """Note the digest of the state at a barrier."""

@@ -1,3 +1,5 @@
+from .built_tools import Library as Library
+from .built_tools import grown as grown
 from .chains import ToolChain as ToolChain
 from .chains import accepted_tool_chains as accepted_tool_chains
 from .chains import chain_of_document as chain_of_document
@@ -6,15 +8,19 @@ from .export import export_session as export_session
 from .export import summary_dict as summary_dict
 from .judgement import judged as judged
 from .memory import GraphMemory as GraphMemory
+from .policies import BUILDS as BUILDS
 from .policies import POLICIES as POLICIES
 from .policies import PROGRAMS as PROGRAMS
 from .policies import Policy as Policy
+from .policies import most_calls as most_calls
 from .questions import QUESTIONS as QUESTIONS
 from .questions import Answering as Answering
 from .questions import nobody as nobody
 from .questions import take_answers as take_answers
 from .replay import ReplayReport as ReplayReport
 from .replay import replay_and_compare as replay_and_compare
+from .responses import ASKED_IN_OBJECTION as ASKED_IN_OBJECTION
+from .responses import objection_in as objection_in
 from .session_report import headline as headline
 from .sessions import ModelCalls as ModelCalls
 from .sessions import SessionResult as SessionResult

@@ -6,7 +6,8 @@
 | step-wise | the same, with the Orchestrator after every step (arm of PDE-Agent's Table 2) |
 | none | the plan alone, to its end or its first failure (arm of Table 2) |
 | octo | no plan: the next step is chosen after each (OctoTools' loop) |
-| tool-generation | a program instead of tools, written again until it runs (OpenAlita, without its reuse of tools) |
+| tool-generation | a program instead of given tools, written again until it runs, which imports functions that earlier
+programs left and leaves some itself (OpenAlita) |
 | single-model | one model, one program, run once |
 | translation | the problem is set up and checked, and not solved (the Translator of PDE-SHARP) |
 """
@@ -17,11 +18,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Literal
 
+from sharp.agent.built_tools import Library
 from sharp.agent.memory import GraphMemory
 from sharp.agent.plans import PlanStep, ToolPlan
 from sharp.agent.prog_act import SessionOutcome, prog_act
 from sharp.agent.responses import NextAction
-from sharp.agent.team import SPECIFICATION, AgentTeam, CallsUsedUp
+from sharp.agent.team import SPECIFICATION, AgentLimits, AgentTeam, CallsUsedUp
 from sharp.errors import ReplyError
 
 Policy = Literal["prog-act", "step-wise", "none", "octo", "tool-generation", "single-model", "translation"]
@@ -90,20 +92,36 @@ async def single_model(team: AgentTeam) -> SessionOutcome:
 
     Raises `CallsUsedUp` and errors of model servers.
     """
-    return await tool_generation(team, attempts=1)
+    return await _programmed(team, 1, None)
 
 
-async def tool_generation(team: AgentTeam, attempts: int = ATTEMPTS) -> SessionOutcome:
+async def tool_generation(team: AgentTeam) -> SessionOutcome:
     """Let a model write a program, and again with the error of each that fails, until one runs; it may ask or refuse.
+
+    Its programs may import the tools of the team's library, and leave some (`left_by`).
 
     Raises `CallsUsedUp` and errors of model servers.
     """
+    return await _programmed(team, ATTEMPTS, team.library)
+
+
+def left_by(outcome: SessionOutcome) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Return the names of the tools that a session's sound program imports, and the tools that it leaves."""
+    record = outcome.memory.current(_PROGRAM.id)
+    if record is None or record.failed or record.recipe.tool != _PROGRAM.tool:
+        return (), {}
+    given = record.recipe.parameters
+    return tuple(given.get("imported", ())), dict(given.get("built", {}))
+
+
+async def _programmed(team: AgentTeam, attempts: int, library: Library | None) -> SessionOutcome:
     from sharp.agent.programs.generated import parse_program, prompt_for  # loads the sandbox and sympy
 
     memory, failed = GraphMemory(ToolPlan((_PROGRAM,))), None
     for _ in range(attempts):
         try:
-            written = await team.write_program(memory, partial(prompt_for, failed=failed), parse_program)
+            asked = partial(prompt_for, library=library, failed=failed)
+            written = await team.write_program(memory, asked, partial(parse_program, library=library))
         except ReplyError as error:
             return SessionOutcome(memory, "unsolved", f"an answer could not be read: {error}")
         if written.parameters is None:
@@ -120,6 +138,8 @@ async def tool_generation(team: AgentTeam, attempts: int = ATTEMPTS) -> SessionO
 
 PROGRAMS: frozenset[Policy] = frozenset({"tool-generation", "single-model"})
 """Policies in which a model writes a program; no other tool is known to them."""
+BUILDS: Policy = "tool-generation"
+"""The policy whose programs leave tools to later sessions."""
 
 POLICIES: Mapping[Policy, Callable[[AgentTeam], Awaitable[SessionOutcome]]] = {
     "prog-act": partial(prog_act, checkpoints="fixed"),
@@ -130,6 +150,13 @@ POLICIES: Mapping[Policy, Callable[[AgentTeam], Awaitable[SessionOutcome]]] = {
     "single-model": single_model,
     "translation": partial(prog_act, goal=SPECIFICATION),
 }
+
+
+def most_calls(policy: Policy, limits: AgentLimits | None = None) -> int:
+    """Return how many calls of models a session of this policy makes at most, while no question is answered."""
+    limits = limits or AgentLimits()
+    programs = {BUILDS: ATTEMPTS, "single-model": 1}.get(policy)
+    return limits.calls if programs is None else min(limits.calls, programs * (1 + limits.format_retries))
 
 
 async def run_policy(policy: Policy, team: AgentTeam) -> SessionOutcome:

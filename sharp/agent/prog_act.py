@@ -15,7 +15,7 @@ from typing import Literal
 
 from sharp.agent.memory import GraphMemory
 from sharp.agent.plans import PlanStep, ToolPlan
-from sharp.agent.responses import Correction, Review
+from sharp.agent.responses import Correction, Review, objection_in
 from sharp.agent.team import SOLUTION, AgentTeam, PlanGoal
 from sharp.errors import ReplyError
 
@@ -65,7 +65,8 @@ async def prog_act(
     """Carry the statement to its goal.
 
     `every step` asks the Orchestrator after each step, as the step-wise variant of the paper's Table 2 does; `none`
-    never asks it, and ends with the first failure. Raises `CallsUsedUp` and errors of model servers.
+    never asks it, and ends with the first failure, or with what a tool or an agent asks then. Raises `CallsUsedUp` and
+    errors of model servers.
     """
     memory, lesson = GraphMemory(ToolPlan(())), ""
     for _ in range(team.allowance.plans):
@@ -95,12 +96,24 @@ async def _carried_out(team: AgentTeam, memory: GraphMemory, checkpoints: Checkp
         if trouble is None and question is None:
             continue
         if checkpoints == "none":
-            return memory, trouble
+            return memory, _unjudged(trouble)
         asked = checkpoints == "every step"
         memory, verdict = await _corrected(team, memory, number, question or LOOK, trouble, asked=asked)
         if verdict is not None:
             return memory, verdict
     return memory, None
+
+
+def _unjudged(trouble: Review | None) -> Review | None:
+    """Return what a fault comes to where no Orchestrator reads it.
+
+    A tool's own objection to the problem is a question or a refusal, and whoever asks for help asks the user.
+    """
+    if trouble is None or trouble.judgement != "invalid":
+        return trouble
+    if trouble.questions:
+        return Review("clarify", trouble.reason, questions=trouble.questions)
+    return objection_in(trouble.reason) or trouble
 
 
 async def _performed(team: AgentTeam, memory: GraphMemory, step: PlanStep, advice: str = "") -> Progress:
@@ -127,7 +140,7 @@ async def _chosen(team: AgentTeam, memory: GraphMemory, step: PlanStep, advice: 
         return memory, Review("clarify", f"{asking} needs an answer", questions=choice.questions)
     if choice.parameters is None:
         reason = f"{asking} asks for help: {choice.help}"
-        return memory, Review("invalid", reason, replan=True, helpless=step.id)
+        return memory, Review("invalid", reason, replan=True, helpless=step.id, questions=(choice.help,))
     return memory.choose(step.id, choice.parameters), None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -84,6 +85,23 @@ class WrittenProgram:
     parameters: Mapping[str, Any] | None = None
     questions: tuple[str, ...] = ()
     refusal: str = ""
+
+
+_OBJECTION = re.compile(r"\[(clarify|reject): [a-z-]+\] (.*?)(?=; \[(?:clarify|reject): |\n|$)")
+ASKED_IN_OBJECTION = re.compile(r"\(([^()]*\?[^()]*)\)")
+"""The question with which an objection ends."""
+
+
+def objection_in(text: str) -> Review | None:
+    """Return what a tool's words object to in the problem itself, as `objections` writes it; None for anything else."""
+    found = _OBJECTION.findall(text)
+    if not found:
+        return None
+    reason = "; ".join(message for _, message in found)
+    if any(verdict == "reject" for verdict, _ in found):
+        return Review("reject", reason)
+    questions = [(ASKED_IN_OBJECTION.findall(message) or [message])[-1] for _, message in found]
+    return Review("clarify", reason, questions=tuple(questions))
 
 
 def read_declined(data: Mapping[str, Any]) -> WrittenProgram | None:

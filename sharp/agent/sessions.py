@@ -23,7 +23,7 @@ from hpc.files import make_directory, write_atomic
 from hpc.journal import Journal, ReplayJournal, keep_beating
 from sharp.agent.effects import Guard, RecordedEffects, ResultStore
 from sharp.agent.memory import GraphMemory, ToolRecord
-from sharp.agent.policies import PROGRAMS, run_policy
+from sharp.agent.policies import PROGRAMS, left_by, run_policy
 from sharp.agent.prog_act import SessionOutcome
 from sharp.agent.programs import whole_toolkit
 from sharp.agent.questions import Answering, answers_in, nobody
@@ -57,7 +57,8 @@ class SessionResult:
     `problem` is what was understood last; `solution` and `solver` are None unless they were found for it. `answer` is
     the solution with its verdict, once it has been judged (`sharp.agent.judgement`). `calls` and `usage` are the team's
     own; `synthesis` is what was asked on its behalf to have solver programs written. `served_by` holds, for each model,
-    the names that servers answered under; `answered` the user's questions and answers.
+    the names that servers answered under; `answered` the user's questions and answers. `tools_used` names the
+    tools of earlier sessions that its program imports, `tools_built` has the sources of those that it leaves.
     """
 
     folder: Path
@@ -72,6 +73,8 @@ class SessionResult:
     answer: Solution | None = None
     served_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     answered: tuple[tuple[str, str], ...] = ()
+    tools_used: tuple[str, ...] = ()
+    tools_built: Mapping[str, str] = field(default_factory=dict)
 
 
 def session_folder(folder: Path, settings: AgentConfig) -> Path:
@@ -198,8 +201,11 @@ class _Session:
             )
             for role, card in cards.items()
         }
-        team = AgentTeam(settings.statement, toolkit, effects, roles, settings.allowance, settings.seed)
+        team = AgentTeam(
+            settings.statement, toolkit, effects, roles, settings.allowance, settings.seed, settings.tools
+        )
         outcome = await run_policy(settings.policy, team)
+        used, built = left_by(outcome)
         problem, solution, solver = [
             await _newest(outcome.memory, pool, port) for port in ("problem", "solution", "solver")
         ]
@@ -216,6 +222,8 @@ class _Session:
             spent,
             served_by={name: effects.served_by.get(card.name, ()) for name, card in self.cards.items()},
             answered=tuple(team.answered),
+            tools_used=used,
+            tools_built=built,
         )
 
     def tell(self, path: str, record: ToolRecord | None) -> None:

@@ -15,9 +15,10 @@ from sharp.error_messages import valid_values
 from sharp.errors import ConfigurationError
 from sharp.version import __version__
 
-FORMAT = 4
+FORMAT = 5
 """Of `agent.yaml` and the session that it is of."""
 
+_LEFT_OUT = ("synthesis", "sampling", "tools")  # of agent.yaml where they hold nothing
 ROLES: tuple[Role, ...] = get_args(Role)
 
 
@@ -61,6 +62,7 @@ class AgentConfig:
     `models` names the model of each role; `error_rate` is the rate at which the rule-based model errs; `wall_s` bounds
     each use of a tool in seconds, those apart that ask models themselves. With `synthesis` the team may have solver
     programs written. `sampling` holds what differs from the model cards' (`temperature`, `max_tokens`).
+    `tools` are those that earlier sessions built, for policies whose programs may import them.
     """
 
     statement: str
@@ -72,6 +74,7 @@ class AgentConfig:
     allowance: AgentLimits = field(default_factory=AgentLimits)
     synthesis: bool = False
     sampling: dict[Role, dict[str, Any]] = field(default_factory=dict)
+    tools: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.policy not in POLICIES:
@@ -88,7 +91,7 @@ class AgentConfig:
     def to_json(self) -> dict[str, Any]:
         """Return the settings in plain JSON, without what adds nothing to the team's tools."""
         told = {"format": FORMAT, **asdict(self)}
-        return {name: value for name, value in told.items() if name not in ("synthesis", "sampling") or value}
+        return {name: value for name, value in told.items() if name not in _LEFT_OUT or value}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> AgentConfig:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, TypeVar
 
+from sharp.agent.built_tools import Library
 from sharp.agent.effects import RecordedEffects
 from sharp.agent.memory import GraphMemory, ToolRecord
 from sharp.agent.plans import PlanStep, ToolPlan
@@ -111,7 +112,8 @@ class CallsUsedUp(BudgetExceeded):
 class AgentTeam:
     """Agents at work on one statement. Only how often it has asked, and where, and what the user answered changes.
 
-    A question to the user that is answered ends nothing: the agent is asked again, with the answer below the statement.
+    `library` holds the tools that earlier sessions built. A question to the user that is answered ends nothing: the
+    agent is asked again, with the answer below the statement.
     """
 
     statement: str
@@ -120,6 +122,7 @@ class AgentTeam:
     roles: Mapping[Role, SamplingParams]
     allowance: AgentLimits = AgentLimits()
     seed: int = 0
+    library: Library = field(default_factory=dict)
     answered: list[tuple[str, str]] = field(default_factory=list)
     _asked: Counter[str] = field(default_factory=Counter)
 

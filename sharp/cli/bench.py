@@ -36,7 +36,6 @@ _CLOCK = click.option(
     help="Whether --time-limit counts processor or wall time.",
 )
 _AGAIN = "the same command, or --report-only for the tables of what is finished"
-_AT_WORK = "trials are at work"
 _POLICIES = ("prog-act", "step-wise", "none", "octo", "tool-generation", "single-model")
 
 
@@ -140,10 +139,12 @@ def agent(
         overrides,
     )
     library = ResourceCache()
-    plan = make_plan(file, folder, library)
+    with work_log("planning the trials"):
+        plan = make_plan(file, folder, library)
     if report_only:
-        data = benchmark_data(folder, plan.cells, plan.record)
-        files = publish_benchmark(folder, data, PAGE, TABLE)
+        with work_log(f"writing the tables of {folder}"):
+            data = benchmark_data(folder, plan.cells, plan.record)
+            files = publish_benchmark(folder, data, PAGE, TABLE)
     else:
         outcome = execute_sweep(plan, library, _AGAIN, as_json=as_json, **how)
         if outcome is None:
@@ -208,8 +209,9 @@ def verify(
 
     trials = list_trials(seed, count, time_limit, clock)
     advised = advice("finished trials are kept; run the same command again to continue")
-    with advised, work_log(_AT_WORK) as log:
-        rows = run_suite(folder, trials, workers or len(os.sched_getaffinity(0)), log.ended)
+    with advised, work_log("starting the processes") as log:
+        at_once = workers or len(os.sched_getaffinity(0))
+        rows = run_suite(folder, trials, at_once, log.ended, log.on_work)
     found, (doubted, due) = counts(rows), honest_doubts(rows)
     files = publish_suite(folder, rows, count)
     lines = [
@@ -327,8 +329,8 @@ def pdeagent(
     if not tasks:
         raise ConfigurationError(f"{file}: expected cases, found none")
     if not report_only:
-        with advice(_KEPT_CASES), work_log(_AT_WORK) as log:
-            run_cases(folder, tasks, jobs or len(os.sched_getaffinity(0)), log.ended)
+        with advice(_KEPT_CASES), work_log("starting the processes") as log:
+            run_cases(folder, tasks, jobs or len(os.sched_getaffinity(0)), log.ended, log.on_work)
     record = read_record(folder)
     _show_cases(folder, tasks, [record.rows[task.key] for task in tasks if task.key in record.rows], as_json)
 

@@ -11,6 +11,7 @@ import click
 
 from sharp.cli.exits import NEEDS_ANSWER, REFUSED
 from sharp.cli.options import FILE, FOLDER, MODEL, PROBLEM, SharpCommand, SharpGroup, json_option, show
+from sharp.cli.progress import work_log
 
 if TYPE_CHECKING:
     from sharp.document import Block
@@ -104,7 +105,8 @@ def check_problem(problem: str, as_json: bool) -> None:
     """
     from sharp.problems import diagnose_file
 
-    found = diagnose_file(problem)
+    with work_log("checking the problem"):
+        found = diagnose_file(problem)
     known, concerns = found.problem, tuple(zip(found.places, found.concerns, strict=True))
     facts = {
         "id": known.id if known else None,
@@ -148,7 +150,8 @@ def import_problems(file: Path, folder: Path, as_json: bool) -> None:
     from sharp.document import Paragraph, Table
     from sharp.experiments.agent_benchmark.pde_agent_bench import RejectedCase, import_cases, save_case
 
-    results = [(found.case, save_case(found, folder)) for found in import_cases(file)]
+    with work_log(f"importing the cases of {file}") as log:
+        results = [(found.case, save_case(found, folder)) for found in import_cases(file, log.on_work)]
     written = [{"case": case, "file": str(path)} for case, path in results if isinstance(path, Path)]
     refused = [result for _, result in results if isinstance(result, RejectedCase)]
     rows = []
@@ -289,6 +292,7 @@ def _propose(problem: str, model: str, *, without_data: bool, as_json: bool) -> 
         finally:
             await backend.aclose()
 
-    found = run_coroutine(proposed())
+    with work_log(f"asking {model}"):
+        found = run_coroutine(proposed())
     option = f"--set feedback.metrics=[{','.join(found.metrics)}]"
     show(as_json, {"metrics": list(found.metrics), "reason": found.reason}, f"{found.reason}\n\n{option}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import socket
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -14,6 +13,7 @@ import click
 
 from sharp.cli.exits import MACHINE_FAILED
 from sharp.cli.options import COUNT, FILE, FOLDER, MODEL, ROLES, SharpCommand, SharpGroup, json_option, show
+from sharp.cli.progress import work_log
 
 if TYPE_CHECKING:
     from hpc.serving import ServerMetrics, ServerRegistration
@@ -91,7 +91,8 @@ def init(name: str, output: Path | None, force: bool, as_json: bool) -> None:
     from hpc.slurm import Slurm
     from sharp.runs import draft_cluster
 
-    path = draft_cluster(name, Slurm(), output, replace=force)
+    with work_log("asking Slurm"):
+        path = draft_cluster(name, Slurm(), output, replace=force)
     said = f"{path}\nRead it, correct it, then: sharp doctor --cluster {output or name}"
     show(as_json, {"file": str(path)}, said)
 
@@ -139,10 +140,13 @@ def serve(
 
     place = folder or Path("served") / Path(model).stem
     if listing:
-        _show_servers(serve_model.look(place), as_json)
+        with work_log("asking the servers"):
+            found = serve_model.look(place)
+        _show_servers(found, as_json)
         return
     if ending:
-        ended = serve_model.stop(place)
+        with work_log(f"waiting for the servers to end, at most {serve_model.STOP_S:.0f} s"):
+            ended = serve_model.stop(place)
         said = "All servers have ended." if ended else "Some servers still finish what they are at."
         show(as_json, {"ended": ended}, said)
         if not ended:
@@ -158,8 +162,8 @@ def serve(
         return
     again = f"sharp serve {shlex.quote(model)} --dir {shlex.quote(str(place))}"
     try:
-        tell = partial(click.echo, err=True)
-        served = serve_model.serve(card, profile, place, replicas, tell, source=model)
+        with work_log("submitting the servers") as log:
+            served = serve_model.serve(card, profile, place, replicas, log, source=model)
     except KeyboardInterrupt as error:
         error.add_note(f"Its jobs stay with Slurm. Wait for them again: {again}")
         error.add_note(f"End them: {again} --stop")

@@ -11,6 +11,7 @@ import click
 from sharp.cli.campaign import campaign_of
 from sharp.cli.exits import WAITING
 from sharp.cli.options import FOLDER, SharpCommand, folder_argument, json_option, show
+from sharp.cli.progress import work_log
 from sharp.errors import InputError
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ def advance(folder: Path, as_json: bool) -> None:
     from sharp.api import workload_in
 
     campaign = campaign_of(folder.absolute())
-    step = advance_campaign(campaign, workload_in(folder.absolute()))
+    with work_log(f"advancing {folder}"):
+        step = advance_campaign(campaign, workload_in(folder.absolute()))
     facts = {"folder": str(folder), "done": step.done, "waiting_for": list(step.waiting_for)}
     waiting = "\n".join([f"{folder} is not finished. Waiting for:", *(f"  {r}" for r in step.waiting_for)])
     show(as_json, facts, step.sentence if step.done else waiting)
@@ -63,7 +65,8 @@ def cancel(path: Path, yes: bool, as_json: bool) -> None:
 
     campaign = campaign_of(path)
     try:
-        jobs = living_jobs(campaign, quick_slurm(campaign))
+        with work_log("asking Slurm for its jobs"):
+            jobs = living_jobs(campaign, quick_slurm(campaign))
     except SlurmUnreachable:
         jobs = None
     ending = read_campaign_outcome(campaign)
@@ -73,7 +76,8 @@ def cancel(path: Path, yes: bool, as_json: bool) -> None:
         return
     if jobs != () and not yes:
         click.confirm(_question(path, campaign, jobs), abort=True, err=True)
-    left = _cancel(path, campaign)
+    with work_log("cancelling jobs"):
+        left = _cancel(path, campaign)
     gone = [job.id for job in jobs or () if job.id not in left]
     ending_jobs = f"; still ending: {', '.join(left)}" if left else "; none is left"
     show(
@@ -134,7 +138,8 @@ def throttle(path: Path, count: str, as_json: bool) -> None:
         )
     wanted, campaign = None if count == "none" else int(count), campaign_of(path)
     try:
-        arrays, note = throttle_arrays(campaign, quick_slurm(campaign), wanted), ""
+        with work_log("asking Slurm"):
+            arrays, note = throttle_arrays(campaign, quick_slurm(campaign), wanted), ""
     except SlurmError as error:
         arrays, note = (), str(error)
     many = "As many evaluations at once as the cluster profile allows"

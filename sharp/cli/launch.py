@@ -22,12 +22,15 @@ from sharp.cli.options import (
     show,
     start_option,
 )
+from sharp.cli.progress import work_log
 from sharp.errors import InputError
 
 if TYPE_CHECKING:
     from hpc.slurm import ClusterProfile
     from sharp.config import RunConfig
     from sharp.runs import JobPreview, LaunchResult
+
+SUBMITTING = "submitting the controller job"
 
 
 @click.command(cls=SharpCommand)
@@ -90,7 +93,9 @@ def launch(
         raise InputError("--cluster NAME is missing; `sharp cluster list` shows the profiles that there are")
     from sharp.runs import load_config
 
-    _launch_new(load_config(what, **changes), path, cluster, dry_run, as_json)
+    with work_log("checking the run"):
+        config = load_config(what, **changes)
+    _launch_new(config, path, cluster, dry_run, as_json)
 
 
 def _refuse(sentence: str, given: dict[str, Any]) -> None:
@@ -104,25 +109,34 @@ def _launch_new(
 ) -> None:
     """Find out what is wrong before data are made: it may take an hour."""
     from sharp.api import fresh_path, report_of
+    from sharp.llm import EstimateRange
     from sharp.runs import RunWorkload, check, check_slurm, create_run, load_cards, problem_of, progress_view
     from sharp.runs import launch as submit
-    from sharp.runs.cluster.launch import preview
+    from sharp.runs.cluster.launch import count_jobs, preview
     from sharp.runs.plan import plan
 
     folder = path or fresh_path(Path(config.problem).stem)
-    cards, problem = load_cards(config).values(), problem_of(config)
-    check(config, problem, cards, cluster)
-    jobs = preview(folder, RunWorkload.module, cards, cluster, at_once=config.n_judges)
+    with work_log("checking the run against the cluster"):
+        cards, problem = load_cards(config).values(), problem_of(config)
+        check(config, problem, cards, cluster)
+        jobs = preview(folder, RunWorkload.module, cards, cluster, at_once=config.n_judges)
+        planned = plan(config) if dry_run else {}
     if dry_run:
-        planned, wall_s = plan(config), config.evaluation.wall_s or problem.limits.wall_s
-        hours = planned["evaluations"]["most"] * wall_s / 3600 * cluster.role("evaluate").gpus
-        at_once = cluster.dispatch.max_workers
-        _show_plan(jobs, {**planned, "gpu_hours": hours, "evaluation_jobs_at_once": at_once}, as_json)
+        wall_s = config.evaluation.wall_s or problem.limits.wall_s
+        evaluations = EstimateRange(**planned["evaluations"])
+        cost = {
+            "gpu_hours": evaluations.most * wall_s / 3600 * cluster.role("evaluate").gpus,
+            "evaluation_jobs_at_once": cluster.dispatch.max_workers,
+            "jobs": vars(count_jobs(cluster, cards, evaluations, evaluations.expected * wall_s)),
+        }
+        _show_plan(jobs, {**planned, **cost}, as_json)
         return
     check_slurm(cluster)
     with progress_view() as progress:
         created = create_run(config, folder, progress.on_data, on_cluster=True)
-    show_launched(submit(RunWorkload(created, report_of), cluster), as_json)
+        progress.on_task(SUBMITTING)
+        launched = submit(RunWorkload(created, report_of), cluster)
+    show_launched(launched, as_json)
 
 
 def _launch_existing(
@@ -138,16 +152,19 @@ def _launch_existing(
     from sharp.runs import launch as submit
     from sharp.runs.cluster.launch import preview
 
-    workload = workload_in(folder)
+    with work_log(f"reading {folder}"):
+        workload = workload_in(folder)
     if dry_run:
         profile = profile_of(workload.folder, cluster)
         jobs = preview(workload.folder, workload.module, workload.cards, profile, at_once=1)
         _show_plan(jobs, None, as_json)
         return
-    if budgets or servers:
-        with acquire_run(amended(load_run(folder), budgets, servers)) as (run, _):
-            workload = RunWorkload(run, report_of)
-    show_launched(submit(workload, cluster), as_json)
+    with work_log(SUBMITTING):
+        if budgets or servers:
+            with acquire_run(amended(load_run(folder), budgets, servers)) as (run, _):
+                workload = RunWorkload(run, report_of)
+        launched = submit(workload, cluster)
+    show_launched(launched, as_json)
 
 
 def show_launched(launched: LaunchResult, as_json: bool) -> None:
@@ -164,6 +181,8 @@ def _show_plan(jobs: list[JobPreview], cost: dict[str, Any] | None, as_json: boo
     if cost is not None:
         lines += [
             format_plan(cost),
+            f"Jobs: {cost['jobs']['expected']:g} expected, {cost['jobs']['most']:g} at most, with controller and "
+            "servers; hand-over at the end of a job's time and faults add to them",
             f"Evaluation jobs: at most {cost['evaluation_jobs_at_once']} at once; a job goes on while evaluations wait",
             f"GPU-hours of evaluations: {cost['gpu_hours']:.3g} if each takes all of its time; smoke runs, repairs, "
             "idle jobs and servers of models come on top",

@@ -163,8 +163,7 @@ def _show_run(run: ProgramRun, code: bool, lines: int, as_json: bool) -> None:
 def _run_lines(run: ProgramRun, lines: int) -> Iterator[str]:
     job = f", job {run.job}" if run.job else ""
     known = ", known from an earlier run" if run.cached else ""
-    error = "done" if run.error is None else f"error {run.error:.3e}"
-    verdict = f"failed ({run.failure}): {run.message}" if run.failure else error
+    verdict = f"failed ({run.failure}): {run.message}" if run.failure else run.outcome
     yield click.style(f"{run.path}: {verdict}", bold=True)
     yield f"  on {run.node or 'an unknown node'}{job}{known}; asked {run.started}, answered after {run.seconds:.1f} s"
     if run.folder:

@@ -47,7 +47,8 @@ def status(as_json: bool) -> None:
     from sharp.evaluation import EvaluationCache, cache_home
 
     kept = EvaluationCache(cache_home())
-    usage = kept.usage()
+    with work_log(f"reading the entries of {kept.root}"):
+        usage = kept.usage()
     size = f"{usage.entries} ({usage.bytes / 1e6:.1f} MB)"
     lines = [str(kept.root), f"  entries     {size}, of which {usage.used_again} were used again"]
     if usage.last_used is not None:
@@ -75,7 +76,8 @@ def clear(older_than: float, as_json: bool) -> None:
     from sharp.evaluation import EvaluationCache, cache_home
 
     kept = EvaluationCache(cache_home())
-    removed = kept.clear(older_than * _DAY_S)
+    with work_log(f"removing entries of {kept.root}"):
+        removed = kept.clear(older_than * _DAY_S)
     facts = {"path": str(kept.root), "removed": removed.entries, "bytes": removed.bytes}
     show(as_json, facts, f"{kept.root}: removed {removed.entries} entries ({removed.bytes / 1e6:.1f} MB)")
 
@@ -98,10 +100,11 @@ def sandbox(image: Path | None, as_json: bool) -> None:
     from hpc.sandbox import SandboxPolicy, gpu_devices, limit_keepers, open_interpreter, probe_tiers
     from sharp.document import Paragraph, Table
 
-    tiers, devices = probe_tiers(image), [str(device) for device in gpu_devices()]
-    with open_interpreter(SandboxPolicy(image=image)) as chosen:
-        auto = {"tier": chosen.tier, "warm": chosen.warm, "note": chosen.note}
-    limits = limit_keepers()
+    with work_log("trying each tier"):
+        tiers, devices = probe_tiers(image), [str(device) for device in gpu_devices()]
+        with open_interpreter(SandboxPolicy(image=image)) as chosen:
+            auto = {"tier": chosen.tier, "warm": chosen.warm, "note": chosen.note}
+        limits = limit_keepers()
     rows = tuple((tier.tier, "works" if tier.usable else "-", tier.reason) for tier in tiers)
     speed = "with an interpreter kept warm" if auto["warm"] else "with a fresh interpreter for each program"
     blocks: list[Block] = [
@@ -160,11 +163,13 @@ def doctor(
 
     make_directory(folder)
     findings: list[Finding] = []
-    with work_log("checking") as log:
+    with work_log("checking this machine") as log:
+        where, wait_s = folder.resolve(), seconds(wait)
         for finding in checkup(
-            cluster, roles or ("evaluate",), folder.resolve(), seconds(wait), job=not no_job
+            cluster, roles or ("evaluate",), where, wait_s, job=not no_job, tell=log.begin
         ):
             findings.append(finding)
+            log.begin(f"{finding.check}: checked; the next check is at work")
             if not as_json:
                 log.echo(_finding_text(finding))
     failed = any(finding.level == "failure" for finding in findings)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -27,11 +27,12 @@ class WorkLog:
     """Says lines; on a terminal also what is done now, how long that takes and when the time limit ends it."""
 
     def __init__(self, begun: str) -> None:
-        from sharp.document import LiveLine
+        from sharp.document import LiveLine, WorkRate
 
-        self._start = self._since = time.monotonic()
-        self._now: str | Activity = begun
-        self._live = LiveLine(self._text)
+        self._start = time.monotonic()
+        self._now: Callable[[], str] = lambda: begun
+        self._rate = WorkRate()
+        self._live = LiveLine(lambda: self._now())
         self.close = self._live.close
 
     def __call__(self, line: str) -> None:
@@ -40,12 +41,24 @@ class WorkLog:
         self._live.say(f"[{time.monotonic() - self._start:6.1f} s] {line}")
 
     def ended(self, line: str) -> None:
-        """Say a line about a part that is done; the same work goes on."""
-        self._live.say(line)
+        """Say a line about a part of the work; with how much is done, where no live line tells it."""
+        counted = self._rate.done and not self._live.shown
+        self._live.say(f"[{self._rate.counts()}] {line}" if counted else line)
 
     def begin(self, now: str | Activity) -> None:
         """Let the live line tell of something else."""
-        self._now, self._since = now, time.monotonic()
+        from sharp.document import lasting
+
+        if isinstance(now, str):
+            self._now = lasting(now.strip())
+            return
+        since = time.monotonic()
+        self._now = lambda: activity_text(now, time.monotonic() - since)
+
+    def on_work(self, done: int, total: int, message: str) -> None:
+        """Let the live line tell how much of some work is done, and how long the rest takes."""
+        self._rate.count(done, total, message)
+        self._now = self._rate.text
 
     def echo(self, text: str) -> None:
         """Print a part of the result, while work goes on."""
@@ -56,10 +69,6 @@ class WorkLog:
         """Ask questions at the terminal and return the answers."""
         with self._live.hidden():
             return {question: click.prompt(question) for question in questions}
-
-    def _text(self) -> str:
-        now, seconds = self._now, time.monotonic() - self._since
-        return now.strip() if isinstance(now, str) else activity_text(now, seconds)
 
 
 def activity_text(activity: Activity, seconds: float) -> str:

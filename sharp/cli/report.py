@@ -43,11 +43,11 @@ def report(path: Path, error_below: float | None, as_json: bool) -> None:
 
     if is_sweep(path) and error_below is not None:
         raise InputError(f"--error-below: expected a run, found the sweep {path}")
-    with work_log(f"writing the report of {path}"):
+    with work_log(f"writing the report of {path}") as log:
         if is_sweep(path):
             written = vars(experiments.publish_again(path))
         else:
-            written = vars(api.write_report(path, error_below).files)
+            written = vars(api.write_report(path, error_below, progress=log.on_work).files)
     facts = {name: _plain(found) for name, found in written.items() if name != "figures"}
     lines = [
         line for found in facts.values() for line in ([found] if isinstance(found, str) else found or [])
@@ -77,8 +77,8 @@ def replay(path: Path, as_json: bool) -> None:
     from sharp import api
     from sharp.runs import Replay
 
-    with work_log(f"replaying {path}"):
-        result = api.replay(path)
+    with work_log(f"replaying {path}") as log:
+        result = api.replay(path, progress=log.on_work)
     names = ["same", "missing", "differing", *(["stopped", "digest"] if isinstance(result, Replay) else [])]
     show(as_json, {name: getattr(result, name) for name in names}, _verdict(result))
     if not result.same:
@@ -102,8 +102,8 @@ def bundle(path: Path, output: Path | None, as_json: bool) -> None:
     """
     from sharp import api
 
-    with work_log(f"packing {path}"):
-        file = api.bundle(path, output)
+    with work_log(f"packing {path}") as log:
+        file = api.bundle(path, output, progress=log.on_work)
     size = file.stat().st_size
     show(
         as_json,
@@ -154,8 +154,9 @@ def compare(paths: tuple[Path, ...], gpu_price: float | None, output: Path | Non
     from sharp import api, experiments
     from sharp.document import Paragraph, plural
 
-    with work_log(f"reading the records of {plural(len(paths), 'folder')}"):
-        compared = api.compare(paths, gpu_price)
+    with work_log(f"reading the records of {plural(len(paths), 'folder')}") as log:
+        compared = api.compare(paths, gpu_price, progress=log.on_work)
+        log.begin("writing the comparison")
         files = None if output is None else experiments.publish_comparison(compared, output)
     written = [Paragraph("\n" + "\n".join(map(str, files.paths())))] if files else []
     facts = {**compared.to_json(), "files": {} if files is None else files.to_json()}

@@ -10,6 +10,7 @@ import click
 
 from sharp.cli.exits import CELLS_FAILED
 from sharp.cli.options import COUNT, PATH, SharpCommand, json_option, repeated, show
+from sharp.cli.progress import work_log
 from sharp.cli.sweep import (
     base_option,
     cluster_option,
@@ -90,13 +91,16 @@ def reproduce(
     page = f"sharp reproduce {shlex.quote(name)} --report-only --dir {place}"
     if not report_only:
         library = ResourceCache()
-        study = assign_models(file, assigned, overrides, seeds=seeds, quick=quick)
-        plan, again = make_plan(study, where, library), f"sharp sweep {place}, then {page}"
+        with work_log("planning the sweep"):
+            study = assign_models(file, assigned, overrides, seeds=seeds, quick=quick)
+            plan, again = make_plan(study, where, library), f"sharp sweep {place}, then {page}"
         if execute_sweep(plan, library, again, as_json=as_json, **how) is None:
             if how["cluster_name"] is not None and not (how["dry_run"] or as_json):
                 click.echo(f"Once it is finished, write its page with: {page}")
             return
-    _show(render_study(file, where), where, as_json)
+    with work_log(f"writing the page of {name}"):
+        written = render_study(file, where)
+    _show(written, where, as_json)
 
 
 def _list(as_json: bool) -> None:

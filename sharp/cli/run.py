@@ -107,7 +107,8 @@ def run(
         what = str(found.problem)
     config = load_config(what, **changes)
     if dry_run:
-        planned = plan(config)
+        with work_log("estimating calls and evaluations"):
+            planned = plan(config)
         show(as_json, planned, format_plan(planned))
         return
     path = path or fresh_path(Path(config.problem).stem)
@@ -216,7 +217,8 @@ def retry(path: Path, kinds: tuple[str, ...], target: Path | None, no_start: boo
     for kind in kinds:
         if kind not in doubtful:
             raise InputError(f"--failed {kind}: {refusal(kind)}. Valid: {', '.join(DOUBTFUL)}")
-    made = try_again(load_run(path), doubtful, target or path.with_name(f"{path.name}-retry"))
+    with work_log(f"reading the record of {path}"):
+        made = try_again(load_run(path), doubtful, target or path.with_name(f"{path.name}-retry"))
     launched = belongs_to_cluster(path)
     if not (no_start or launched):
         print_run(continue_run(made.run, listener=None), as_json=as_json)
@@ -252,7 +254,7 @@ def print_run(run: Run, *, as_json: bool) -> None:
         errors = tuple(_errors(scores, run.config.target)) if scores else ()
         if run.config.reads_only:
             errors = ("Chosen by reading alone: nothing was run, and its error is not known (unverified).",)
-        lines = [f"Winner: {run.best}", *_improvement(run), *errors]
+        lines = [f"Winner: {run.best}{_improvement(run)}", *errors]
         if run.config.objective != "error":
             lines.append(
                 f"Front of error against run time: {front_text(run.state) or 'no run time is known'}"
@@ -263,8 +265,8 @@ def print_run(run: Run, *, as_json: bool) -> None:
         raise click.exceptions.Exit(NO_SOLVER)
 
 
-def _improvement(run: Run) -> Iterator[str]:
-    """Yield how far the error that ranks programs fell from the first program that was run to the winner, if it did."""
+def _improvement(run: Run) -> str:
+    """Return how far the error that ranks programs fell from the first that was run to the winner, if it did."""
     from sharp.evaluation import ranking
 
     options, runs = run.config.feedback, (e for e in run.state.executions if e.split == "validation")
@@ -273,10 +275,10 @@ def _improvement(run: Run) -> Iterator[str]:
         run.state.execution_of(run.best or ""),
     )
     alone = list(ranking(options.metrics, options.weights)) == ["nrmse"]
-    if first is not None and winner is not None and alone and f"{winner.metric:.3e}" != f"{first.metric:.3e}":
-        against = {"data": "the data set", "reference": "the solution"}[run.config.target]
+    if first is not None and winner is not None and alone and winner.metric < first.metric:
         course = f"{first.metric:.3e} ({first.candidate}) to {winner.metric:.3e}"
-        yield f"Error on validation data, against {against}: from {course}"
+        return f", whose error on validation data fell from {course}"
+    return ""
 
 
 def _errors(scores: Scores, target: Target) -> Iterator[str]:
@@ -291,8 +293,10 @@ def _errors(scores: Scores, target: Target) -> Iterator[str]:
     if scores.against_truth:
         yield f"Error on test data, against self-converged solutions: {scores.nrmse:.3e}"
         return
-    data, error = f"Error on test data, against the data set:  {scores.nrmse:.3e}", scores.nrmse_reference
-    solution = [] if error is None else [f"Error on test data, against the solution:  {error:.3e}"]
-    yield from (data, *solution) if target == "data" else (*solution, data)
-    if error is not None:
-        yield f"The data set's own distance from it:       {scores.data_error:.3e}"
+    of_data, own = f"{scores.nrmse:.3e} against the data set", ""
+    if scores.data_error is not None:
+        own = f", which is itself {scores.data_error:.3e} from the solution"
+    parts = [of_data + own]
+    if scores.nrmse_reference is not None:
+        parts.insert(target == "data", f"{scores.nrmse_reference:.3e} against the solution")
+    yield f"Error on test data: {', '.join(parts)}"

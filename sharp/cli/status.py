@@ -13,6 +13,7 @@ import click
 
 from sharp.cli.campaign import campaign_facts, campaign_of, has_campaign, next_step
 from sharp.cli.options import SharpCommand, json_option, repeated, run_argument, show
+from sharp.cli.progress import work_log
 from sharp.experiments.sweeps.folder import is_sweep
 from sharp.experiments.sweeps.status import SweepStatus, sweep_blocks, view_sweep
 from sharp.llm import ClusterUsage
@@ -64,7 +65,9 @@ def status(path: Path, jobs: bool, no_slurm: bool, as_json: bool) -> None:
     if jobs:
         _show_jobs(path, no_slurm, as_json)
     else:
-        _show(look_at(path, _looker(no_slurm)), as_json)
+        with work_log(f"reading {path}"):
+            seen = look_at(path, _looker(no_slurm))
+        _show(seen, as_json)
 
 
 @click.command(cls=SharpCommand)
@@ -134,7 +137,8 @@ def track(path: Path, trackers: tuple[str, ...], as_json: bool) -> None:
         time.sleep(0 if ended else seconds)
         return ended
 
-    follow(path, made, over, failed.append)
+    with work_log(f"sending the course of {path}, until the run ends"):
+        follow(path, made, over, failed.append)
     show(
         as_json,
         {"run": str(path), "failed": failed},
@@ -200,14 +204,13 @@ def _show_jobs(path: Path, no_slurm: bool, as_json: bool) -> None:
 
     campaign = campaign_of(path)
     slurm = None if no_slurm else quick_slurm(campaign)
-    found = accounts(
-        read_submission_log(campaign.submission_log),
-        slurm,
-        kept=campaign.cluster.job_state_source != "squeue",
-    )
-    runs = [run_path(path, cell) for cell in begun_runs(path)] if is_sweep(path) else [path]
-    done: Counter[str] = Counter()
-    for run in runs:
-        done.update(runs_by_job(program_runs(read_run(run))))
+    kept = campaign.cluster.job_state_source != "squeue"
+    with work_log("asking for jobs") as log:
+        found = accounts(read_submission_log(campaign.submission_log), slurm, kept=kept)
+        runs = [run_path(path, cell) for cell in begun_runs(path)] if is_sweep(path) else [path]
+        done: Counter[str] = Counter()
+        for number, run in enumerate(runs):
+            log.on_work(number, len(runs), "reading the records of runs")
+            done.update(runs_by_job(program_runs(read_run(run))))
     facts = {"jobs": [row.to_json() for row in found.rows], "evaluations": dict(done)}
     show(as_json, {**facts, "notes": list(found.notes)}, job_blocks(found, done))

@@ -19,6 +19,7 @@ from sharp.cli.options import (
     set_option,
     show,
 )
+from sharp.cli.progress import work_log
 
 if TYPE_CHECKING:
     from sharp.experiments.sweeps.fingerprint import ResourceCache
@@ -79,8 +80,9 @@ def sweep(
 
     library = ResourceCache()
     path, begun = find_sweep(what)
-    file = read_sweep(path, overrides, model=model, base_url=base_url)
-    plan = make_plan(file, folder or begun or Path("sweeps") / file.form.name, library)
+    with work_log("planning the sweep"):
+        file = read_sweep(path, overrides, model=model, base_url=base_url)
+        plan = make_plan(file, folder or begun or Path("sweeps") / file.form.name, library)
     command = f"sharp sweep {shlex.quote(str(plan.folder))}"
     outcome = execute_sweep(plan, library, command, as_json=as_json, **how)
     if outcome is None:
@@ -109,7 +111,7 @@ def execute_sweep(
     `command` is how to go on after an interruption. Raises what ends the sweep, and `Abort` where it is declined.
     """
     from sharp.api import advice
-    from sharp.cli.launch import show_launched
+    from sharp.cli.launch import SUBMITTING, show_launched
     from sharp.experiments.sweeps.estimate import estimate_sweep, format_sweep_plan, plan_as_json
     from sharp.experiments.sweeps.progress import sweep_progress_view
     from sharp.experiments.sweeps.runner import run_sweep_locally
@@ -118,7 +120,8 @@ def execute_sweep(
     from sharp.runs import check_models, load_cluster, progress_view
 
     cluster = None if cluster_name is None else load_cluster(cluster_name)
-    guess = estimate_sweep(plan, library, cluster)
+    with work_log("estimating calls and evaluations"):
+        guess = estimate_sweep(plan, library, cluster)
     if dry_run:
         scripts = [] if cluster is None else scripts_of(plan, cluster)
         facts = {**plan_as_json(plan, guess), "scripts": [script.to_json() for script in scripts]}
@@ -136,6 +139,7 @@ def execute_sweep(
             confirm("Go on?")
     if cluster is not None:
         with progress_view() as progress:
+            progress.on_task(SUBMITTING)
             launched = launch_sweep(plan, cluster, progress.on_data)
         show_launched(launched, as_json)
         return None

@@ -43,6 +43,8 @@ from .html import render_part as render_part
 from .html import style_sheet as style_sheet
 from .latex import render_latex as render_latex
 from .live import LiveLine as LiveLine
+from .live import WorkRate as WorkRate
+from .live import lasting as lasting
 from .markdown import markdown_environment as markdown_environment
 from .markdown import render_markdown as render_markdown
 from .svg import svg_file as svg_file

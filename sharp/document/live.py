@@ -6,9 +6,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from sharp.document.text import clean, wrapped
+from sharp.document.text import clean, duration_text, left_text, wrapped
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -18,15 +18,58 @@ if TYPE_CHECKING:
 _PER_SECOND = 2
 
 
+class WorkRate:
+    """Tells how much of counted work is done, and how long the rest takes at the rate since it was first heard of."""
+
+    def __init__(self) -> None:
+        self._message, self.done, self._total = "", 0, 0
+        self._start = self._last = time.monotonic()
+        self._first, self._uncounted = 0, lasting("")
+
+    def count(self, done: int, total: int, message: str) -> None:
+        """Hear that so much of some work is done; another message is other work."""
+        self._last = time.monotonic()
+        if message != self._message:
+            # What an earlier call did says nothing about how fast this one is.
+            self._message, self._start, self._first = message, self._last, done
+            self._uncounted = lasting(message)
+        self.done, self._total = done, total
+
+    def text(self) -> str:
+        """Return `packing (3/12, 8 s left)`, for this moment; of work in one part what `lasting` does."""
+        return self._uncounted() if self._total <= 1 else f"{self._message} ({self.counts()})"
+
+    def counts(self) -> str:
+        """Return `3/12, 8 s left`, for this moment."""
+        elapsed, since = self._last - self._start, time.monotonic() - self._last
+        left = left_text(elapsed, self.done - self._first, self._total - self._first, since=since)
+        return f"{self.done}/{self._total}{left}"
+
+
+def lasting(task: str) -> Callable[[], str]:
+    """Return what tells of a task that begins now, of which no part is counted: after two seconds also for how long."""
+    begun = time.monotonic()
+
+    def text() -> str:
+        seconds = time.monotonic() - begun
+        return task if seconds < 2 else f"{task}, for {duration_text(round(seconds))}"
+
+    return text
+
+
 class LiveLine:
     """Writes lines to standard error; on a terminal it renews one below them: the seconds, and what goes on now.
 
-    `now` returns that text. It is called from another thread as well, while the command computes.
+    `now` returns that text. It is called from another thread as well, while the command computes. A live line that
+    begins while there is another takes its place until it is closed.
     """
+
+    _shown: ClassVar[list[Live]] = []
 
     def __init__(self, now: Callable[[], str]) -> None:
         self._now, self._start = now, time.monotonic()
-        self._live = self._started() if sys.stderr.isatty() else None
+        self._live = self._made() if sys.stderr.isatty() else None
+        self._show()
 
     @property
     def shown(self) -> bool:
@@ -55,19 +98,28 @@ class LiveLine:
         try:
             yield
         finally:
-            if self._live is not None:
-                self._live.start()
+            self._show()
 
     def close(self) -> None:
         """Clear the live line."""
-        if self._live is not None:
+        if self._live in self._shown:
+            self._shown.remove(self._live)
             self._live.stop()
+            if self._shown:
+                self._shown[-1].start()
 
-    def _started(self) -> Live:
+    def _show(self) -> None:
+        if self._live is not None:
+            if self._shown:
+                self._shown[-1].stop()
+            self._shown.append(self._live)
+            self._live.start()
+
+    def _made(self) -> Live:
         from rich.console import Console
         from rich.live import Live
 
-        live = Live(
+        return Live(
             console=Console(stderr=True, emoji=False),
             get_renderable=self._renderable,
             refresh_per_second=_PER_SECOND,
@@ -75,8 +127,6 @@ class LiveLine:
             redirect_stdout=False,
             redirect_stderr=False,
         )
-        live.start()
-        return live
 
     def _renderable(self) -> RenderableType:
         from rich.text import Text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from math import isfinite
+from math import ceil, isfinite
 
 MISSING = "–"
 
@@ -45,8 +45,11 @@ def error_text(value: float | None) -> str:
 
 
 def number_text(value: float | None) -> str:
-    """Return a number in three digits."""
-    return MISSING if value is None or not isfinite(value) else f"{value:.3g}"
+    """Return a number in three digits; thousands without an exponent."""
+    if value is None or not isfinite(value):
+        return MISSING
+    text = f"{value:.3g}"
+    return f"{float(text):.0f}" if 1000 <= abs(float(text)) < 100_000 else text
 
 
 def count_text(value: int | None) -> str:
@@ -71,14 +74,16 @@ def duration_text(seconds: float | None) -> str:
     return f"{minutes // 60} h {minutes % 60} min"
 
 
-def left_text(elapsed: float, done: int, total: int, most: str = "") -> str:
+def left_text(elapsed: float, done: int, total: int, most: str = "", since: float = 0.0) -> str:
     """Return `, 12 s left`: how long the rest takes at the rate so far; empty in the first two seconds, and at the end.
 
-    `most` is put before the time where there may be less to do than `total`.
+    `done` of `total` took `elapsed` seconds, and that was `since` seconds ago: empty, too, once the rest should be
+    done. `most` is put before the time where there may be less to do than `total`.
     """
-    if elapsed < 2 or not 0 < done < total:
+    if elapsed + since < 2 or not 0 < done < total:
         return ""
-    return f", {most}{duration_text(round(elapsed / done * (total - done)))} left"
+    left = elapsed / done * (total - done) - since
+    return f", {most}{duration_text(ceil(left))} left" if left > 0 else ""
 
 
 def wrapped(text: str, width: int) -> list[str]:

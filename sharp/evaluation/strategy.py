@@ -59,7 +59,8 @@ def strategy_of(source: str) -> Strategy:
         return "analytical" if computes else "numerical"
     if not steps:
         return "numerical"
-    exact = [node for node in ast.walk(tree) if isinstance(node, _FUNCTIONS) and _propagates(tree, node)]
+    durations = _durations(tree)
+    exact = [node for node in ast.walk(tree) if isinstance(node, _FUNCTIONS) and _propagates(node, durations)]
     if len(exact) == 1 and _stands_alone(tree, exact[0]) and not _differs(tree, called):
         return "analytical"
     named = any(_EXACT.search(name) and not _NOT_EXACT.search(name) for name in names)
@@ -145,12 +146,11 @@ def _names(node: ast.AST) -> Iterator[str]:
     yield from (_words(each.id) for each in ast.walk(node) if isinstance(each, ast.Name))
 
 
-def _propagates(tree: ast.Module, function: ast.AST) -> bool:
-    """Whether a function takes an exponential of a time step, also where a product with it has a name of its own."""
-    durations = {name for name in _names(tree) if _DURATION.search(name)}
-    durations |= {_words(node.arg) for node in ast.walk(tree) if isinstance(node, ast.arg)} & {
-        name for name in _identifiers(tree) if _DURATION.search(name)
-    }
+def _durations(tree: ast.Module) -> set[str]:
+    """Return the names of time steps, also of those where a product with one has a name of its own."""
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    used |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+    durations = {name for name in map(_words, used) if _DURATION.search(name)}
     products = [
         (_words(target.id), {*_names(node.value)})
         for node in ast.walk(tree)
@@ -160,6 +160,11 @@ def _propagates(tree: ast.Module, function: ast.AST) -> bool:
     ]
     for _ in products:
         durations |= {name for name, read in products if read & durations}
+    return durations
+
+
+def _propagates(function: ast.AST, durations: set[str]) -> bool:
+    """Whether a function takes an exponential of a time step."""
     exponents = (
         argument
         for node in ast.walk(function)

@@ -46,6 +46,7 @@ from sharp.experiments.sweeps.folder import begun_runs, is_sweep, run_path
 from sharp.experiments.tables import Column, best_error_curve, common_floor, groups, number, table, text
 from sharp.llm import BreakEven, Ledger, ModelCard, total
 from sharp.llm.model_costs import model_costs
+from sharp.reference import ProgressCallback
 from sharp.report import LEGEND, floor_levels, hours_of, marked_error, price_table
 from sharp.runs import RunDirectory, ledger_of, load_run, paid_ledger, replay
 
@@ -109,14 +110,20 @@ class Comparison:
         return {"runs": self.runs, "problems": problems}
 
 
-def compare(paths: Sequence[Path], gpu_price: float | None = None) -> Comparison:
+def compare(
+    paths: Sequence[Path], gpu_price: float | None = None, progress: ProgressCallback = lambda *_: None
+) -> Comparison:
     """Read runs, and all runs of sweeps, in the order given, each once.
 
-    `gpu_price` is in dollars for an hour of the GPU that programs run on. Raises `RunDirectoryError` for what is
+    `gpu_price` is in dollars for an hour of the GPU that programs run on; `progress` is told how many runs are read.
+    Raises `RunDirectoryError` for what is
     neither a run nor a sweep with a run, and for a run that cannot be read.
     """
     runs = list(dict.fromkeys(run.resolve() for path in paths for run in _runs_in(path)))
-    found = [_read(run, gpu_price) for run in runs]
+    found = []
+    for done, run in enumerate(runs):
+        progress(done, len(runs), "reading the records of runs")
+        found.append(_read(run, gpu_price))
     rows = [
         ({"number": number, "name": name, "path": str(path), **extra}, summary)
         for number, (path, name, (summary, extra, _)) in enumerate(

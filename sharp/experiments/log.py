@@ -18,7 +18,7 @@ from hpc.journal import Lease, decode_event, encode_event
 
 Event = dict[str, Any]
 R = TypeVar("R")
-FORMAT = 2
+FORMAT = 3
 """The form of the logs of sweeps and benchmarks."""
 
 

@@ -48,16 +48,12 @@ async def funsearch(session: RunContext) -> Tournament:
 
 
 def seed_islands(session: RunContext, state: Tournament) -> Islands:
-    """Return the islands, () if no sample ran: `initial` draws, with replacement, from those that did, on each.
+    """Return the islands, each with every sample that ran, in the order in which they were written; () without any.
 
-    CodePDE registers every seed on every island, so that all begin alike.
+    CodePDE registers every seed on every island, so that all begin alike and the best seed is on each.
     """
-    options, names = session.config.funsearch, sorted(best_first(state))
-    if not names:
-        return ()
-    rng = Random(f"{session.config.seed}/funsearch/founding")
-    seeds = tuple(member(session, state, name) for name in rng.choices(names, k=options.initial))
-    return (seeds,) * options.islands
+    seeds = tuple(member(session, state, name) for name in sorted(best_first(state)))
+    return (seeds,) * session.config.funsearch.islands if seeds else ()
 
 
 def member(session: RunContext, state: Tournament, name: str) -> Member:
@@ -67,7 +63,7 @@ def member(session: RunContext, state: Tournament, name: str) -> Member:
     scores = run.evaluation.scores
     told = scores is not None and "none" not in session.config.feedback.metrics
     residual = (bucket(scores.residual),) if scores and told and scores.residual is not None else ()
-    return Member(name, len(state.candidates[name].code), (*residual, bucket(run.metric)))
+    return Member(name, len(state.candidates[name].code.splitlines()), (*residual, bucket(run.metric)))
 
 
 async def _evolve(

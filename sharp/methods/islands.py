@@ -16,7 +16,7 @@ NOISE = 1e-6  # breaks ties between islands at a reset
 
 @dataclass(frozen=True)
 class Member:
-    """A program on an island: its id, the length of its code in characters, and its scores."""
+    """A program on an island: its id, the number of lines of its code, and its scores."""
 
     id: str
     length: int

@@ -29,6 +29,9 @@ from sharp.yaml_documents import model_at
 from sharp.yaml_source import Path as Place
 from sharp.yaml_source import ValidationIssue, YamlSource, read_yaml
 
+# Where a specification comes from: an id, a file, or the keys and values of one.
+SpecificationSource = str | Path | Mapping[str, Any]
+
 # In this order: later checks use what earlier ones found out.
 _CHECKS: tuple[Callable[[ValidationContext], None], ...] = (
     checks.check_names,
@@ -64,22 +67,35 @@ def list_problems() -> dict[str, Path]:
     return list_resources("data", "problems/*.yaml")
 
 
-def load_problem(name_or_path: str | Path, coarsen: int = 1) -> Problem:
-    """Load the problem of an id, or of a YAML file, on an output grid of `coarsen` times its spacing.
+def load_problem(source: SpecificationSource, coarsen: int = 1) -> Problem:
+    """Load the problem of an id, of a YAML file or of a mapping, on an output grid of `coarsen` times its spacing.
 
-    A file is a `Path`, or a text with a slash or ending in .yaml or .yml. Raises `SpecificationError`, which
-    lists all that is wrong, each as `file:line: path: message`.
+    A file is a `Path`, or a text with a slash or ending in .yaml or .yml; a mapping has the keys of such a file.
+    Raises `SpecificationError`, which lists all that is wrong, each as `file:line: path: message`.
     """
-    path, text = read_specification(name_or_path)
+    path, text = read_specification(source)
     problem = parse_problem(text, str(path))
-    check_id(name_or_path, path, problem.id)
+    check_id(source, path, problem.id)
     return coarsened(problem, coarsen)
 
 
-def read_specification(name_or_path: str | Path) -> tuple[Path, str]:
-    """Return the file of an id or a path and what it holds; raises `SpecificationError` where it cannot be read."""
-    path = _find(name_or_path)
+def read_specification(source: SpecificationSource) -> tuple[Path, str]:
+    """Return the file of a specification and its text; raises `SpecificationError` where it cannot be read."""
+    if isinstance(source, Mapping):
+        return Path("specification"), _yaml_of(source)
+    path = _find(source)
     return path, read_text(path)
+
+
+def _yaml_of(document: Mapping[str, Any]) -> str:
+    import yaml
+
+    try:
+        return yaml.safe_dump(dict(document), sort_keys=False, allow_unicode=True)
+    except yaml.representer.RepresenterError as error:
+        raise SpecificationError(
+            f"specification: expected texts, numbers, lists and mappings, found {error.args[-1]!r}"
+        ) from None
 
 
 def read_text(path: Path) -> str:
@@ -92,9 +108,9 @@ def read_text(path: Path) -> str:
         raise SpecificationError(f"{path}: is not UTF-8 text, at byte {error.start}") from None
 
 
-def check_id(name_or_path: str | Path, path: Path, found: str) -> None:
+def check_id(source: SpecificationSource, path: Path, found: str) -> None:
     """Raise `SpecificationError` where a problem that was called by its id lies in a file of another name."""
-    if name_or_path == path.stem != found:
+    if source == path.stem != found:
         raise SpecificationError(
             f"{path}: expected the id '{path.stem}', as the file is called, found '{found}'"
         )
@@ -149,6 +165,11 @@ def _exists(name: str) -> bool:
 
 
 def _find(name_or_path: str | Path) -> Path:
+    if not isinstance(name_or_path, str | Path):
+        raise SpecificationError(
+            "expected the id of a problem, the path of a specification or a mapping with its keys, found "
+            f"{type(name_or_path).__name__}"
+        )
     if isinstance(name_or_path, Path) or names_file(name_or_path):
         return Path(name_or_path)
     known = catalogue()

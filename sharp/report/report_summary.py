@@ -17,7 +17,6 @@ from sharp.document import (
     Paragraph,
     Section,
     Table,
-    duration_text,
     error_text,
     number_text,
     one_line,
@@ -34,10 +33,10 @@ _REMARKS = {"below": BELOW_FLOOR, "at": AT_FLOOR, "": ""}
 
 
 def headline(evidence: ReportData) -> Headline:
-    """Return the outcome of a run, or how far it came."""
-    remark = floor_remark(evidence.state.test)
-    parts = (_outcome(evidence), remark, _effort(evidence))
-    return Headline("; ".join(filter(None, parts)) + ".", remark == BELOW_FLOOR)
+    """Return the outcome of a run and what led to it, or how far it came; the tiles below have its errors and costs."""
+    flagged = floor_remark(evidence.state.test) == BELOW_FLOOR
+    parts = (_outcome(evidence), BELOW_FLOOR if flagged else "", _effort(evidence))
+    return Headline("; ".join(filter(None, parts)) + ".", flagged)
 
 
 def floor_remark(evaluation: Evaluation | None) -> str:
@@ -99,24 +98,21 @@ def _outcome(evidence: ReportData) -> str:
         return f"Winner {state.best}, not scored on test data"
     if state.test.failure is not None:
         return f"Winner {state.best} failed on test data ({state.test.failure.kind})"
-    scores = state.test.scores
-    assert scores is not None
     if not evidence.referenced:
-        return (
-            f"Winner {state.best}: {evidence.verdict}; residual on test inputs {error_text(scores.residual)}"
-        )
-    if scores.against_truth:
-        error = error_text(scores.nrmse)
-        return f"Winner {state.best}: error on test data {error} against self-converged solutions"
-    parts = [f"{error_text(scores.nrmse)} against the data set"]
-    if scores.nrmse_reference is not None:
-        parts.append(f"{error_text(scores.nrmse_reference)} against the reference solution")
-    from_it = "from it"
-    if evidence.run.config.target == "reference":
-        parts, from_it = parts[::-1], "from the reference solution"
-    if scores.data_error is not None:
-        parts.append(f"the data set itself is {error_text(scores.data_error)} {from_it}")
-    return f"Winner {state.best}: error on test data {', '.join(parts)}"
+        return f"Winner {state.best}: {evidence.verdict}"
+    return f"Winner {state.best}{_gain(evidence)}"
+
+
+def _gain(evidence: ReportData) -> str:
+    """Return how far the error fell from the first program with a result to the winner, if it did."""
+    first = next((run for run in evidence.validations if run.evaluation.scores), None)
+    if first is None:
+        return ""
+    before, after = evidence.ranked_by(first.candidate), evidence.ranked_by(evidence.state.best)
+    if before is None or after is None or not after < before:
+        return ""
+    course = f"from {error_text(before)} ({first.candidate}, the first that ran) to {error_text(after)}"
+    return f": the error on validation data fell {course}"
 
 
 def _progress(evidence: ReportData) -> str:
@@ -134,9 +130,8 @@ def _progress(evidence: ReportData) -> str:
 
 def _effort(evidence: ReportData) -> str:
     ledger = evidence.ledger
-    cached = f", of which {ledger.cached_evaluations} from the cache," if ledger.cached_evaluations else ""
-    runs = f"{plural(ledger.evaluations, 'evaluation')}{cached} and {plural(ledger.executions, 'execution')}"
-    return f"{runs} in {duration_text(elapsed(evidence))}"
+    cached = f", {ledger.cached_evaluations} of them from the cache" if ledger.cached_evaluations else ""
+    return f"{plural(ledger.evaluations, 'evaluation')}{cached}"
 
 
 def notes(evidence: ReportData) -> Iterator[Note]:

@@ -22,7 +22,7 @@ from typing import Any
 
 import yaml
 
-from sharp.agent import ToolChain, chain_of_document
+from sharp.agent import ASKED_IN_OBJECTION, ToolChain, chain_of_document, objection_in
 from sharp.errors import ModelRefused
 from sharp.problems import (
     Problem,
@@ -274,7 +274,7 @@ def _asked_back(before: str, complaint: str, prompt: str, reading: StatementRead
         return ""
     if not found or refused is None or _uniform(refused) != _uniform(reading.parameters(_base(found[1]))):
         return ""
-    if asked := marks.ASKED_BY_CHECK.findall(complaint):
+    if asked := ASKED_IN_OBJECTION.findall(complaint):
         return as_answer({"ask_user": asked[-1]}, "The statement does not say it.")
     if lacking := marks.LACKING.search(complaint):
         return as_answer({"ask_user": f"What is {lacking[1]}?"}, "The statement does not say it.")
@@ -282,12 +282,14 @@ def _asked_back(before: str, complaint: str, prompt: str, reading: StatementRead
     return as_answer({"need_help": f"{marks.STATED_AND_REFUSED}{told}"}, "This is what the statement says.")
 
 
-def _programmed(_prompt: str, reading: StatementReading) -> str:
+def _programmed(prompt: str, reading: StatementReading) -> str:
     if reading.known.problem is None:
         return _without_program(reading)
     from sharp.rule_based.collocation import program_answer
 
-    return program_answer(reading.known.problem, reading.rng if reading.slips("program") else None)
+    _, builds, told = prompt.partition(marks.BUILT_TOOLS)
+    library = frozenset(marks.BUILT_TOOL.findall(told.partition("\n## ")[0])) if builds else None
+    return program_answer(reading.known.problem, reading.rng if reading.slips("program") else None, library)
 
 
 def _without_program(reading: StatementReading) -> str:
@@ -344,14 +346,10 @@ def _differences(prompt: str, reading: StatementReading) -> list[tuple[str, str,
 
 def _check_says(prompt: str) -> dict[str, Any] | None:
     """Return the verdict in what a check or tool objects to, None where it objects to nothing of the problem itself."""
-    objections = marks.OBJECTION.findall(prompt)
-    if not objections:
+    found = objection_in(prompt)
+    if found is None:
         return None
-    reason = "; ".join(message for _, message in objections)
-    if any(verdict == "reject" for verdict, _ in objections):
-        return {"verdict": "reject", "reason": reason, "questions": []}
-    questions = [marks.ASKED_BY_CHECK.findall(message)[-1:] or [message] for _, message in objections]
-    return {"verdict": "clarify", "reason": reason, "questions": [each[0] for each in questions]}
+    return {"verdict": found.judgement, "reason": found.reason, "questions": list(found.questions)}
 
 
 def _base(step: str) -> str:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
 
 from sharp.problems import BoxDomain, CodegenError, Problem, SemiDiscreteFormulation
 from sharp.rule_based.assembly import functions_of, imports, in_order, names_read
@@ -25,20 +26,26 @@ _MODULES = ("method_of_lines", "collocation")
 _SPECTRAL = {"space": "spectral", "closure": "as-inside"}
 
 
-def program_answer(problem: Problem, error: random.Random | None = None) -> str:
+def program_answer(
+    problem: Problem, error: random.Random | None = None, library: Collection[str] | None = None
+) -> str:
     """Return the answer to a request for a program, with a fault if it is given what chooses one.
 
+    With a library the program imports the functions that are in it, and leaves those of its own that suit any problem.
     For a problem that takes more than is known here it holds no program.
     """
-    code = collocation_program(problem)
-    if code is None:
+    written = _written(problem, library or ())
+    if written is None:
         return "I know no short program for this problem."
+    code, general = written
     code = inject_fault(code, error)[0] if error else code
-    stated = {
+    stated: dict[str, Any] = {
         "bounds": [list(ends) for ends in problem.bounds.values()],
         "time": list(problem.time) if problem.time else None,
         "fields": list(problem.fields),
     }
+    if library is not None and general:
+        stated["tools"] = list(general)
     return (
         f"Spectral collocation resolves it.\n\n```python\n{code}```\n\n```json\n{json.dumps(stated)}\n```\n"
     )
@@ -51,16 +58,23 @@ def collocation_program(problem: Problem) -> str | None:
     its own, at most two derivatives along an axis, and at most one condition of a field at each end of an axis, with
     constant factors.
     """
+    written = _written(problem, ())
+    return None if written is None else written[0]
+
+
+def _written(problem: Problem, library: Collection[str]) -> tuple[str, tuple[str, ...]] | None:
+    """Return a program, and its functions that suit any problem; None where one takes more than is known here."""
     spec = problem.specification
     if not isinstance(problem.domain, BoxDomain) or len(problem.space) > 2 or spec.mean or spec.eigenvalue:
         return None
     try:
-        return _program(Semidiscrete(SemiDiscreteFormulation(problem, names_taken(*_MODULES)), passed=()))
+        scheme = Semidiscrete(SemiDiscreteFormulation(problem, names_taken(*_MODULES)), passed=())
+        return _program(scheme, library)
     except CodegenError:
         return None
 
 
-def _program(scheme: Semidiscrete) -> str:
+def _program(scheme: Semidiscrete, library: Collection[str]) -> tuple[str, tuple[str, ...]]:
     if scheme.steepest > 2:
         raise CodegenError("derivatives of third order and higher, which collocation steps through slowly")
     name = "in-time" if scheme.known.time else "steady"
@@ -76,11 +90,27 @@ def _program(scheme: Semidiscrete) -> str:
     functions = {
         name: text for source in (*helpers, *chosen, *written) for name, text in functions_of(source).items()
     }
-    body = in_order(functions, "solve")
+    own = {name for source in written for name in functions_of(source)} | {"solve"}
+    general = {name for name in functions if _is_general(name, functions, own)}
+    known = general.intersection(library)
+    body = in_order({name: text for name, text in functions.items() if name not in known}, "solve")
     read = names_read(body.values())
     constants = [f"{name} = {value}" for name, value in _constants(scheme).items() if name in read]
-    head = [imports(read), 'np.seterr(all="ignore")', "\n".join(constants)]
-    return "\n\n".join(head) + "\n\n\n" + "\n\n\n".join(body.values()) + "\n"
+    used = sorted(known.intersection(read))
+    imported = [imports(read), f"from tools import {', '.join(used)}"] if used else [imports(read)]
+    head = ["\n".join(imported), 'np.seterr(all="ignore")', "\n".join(constants)]
+    code = "\n\n".join(head) + "\n\n\n" + "\n\n\n".join(body.values()) + "\n"
+    return code, tuple(name for name in body if name in general)
+
+
+def _is_general(name: str, functions: Mapping[str, str], own: Collection[str]) -> bool:
+    """Whether a function and all that it calls know nothing of the problem: neither its constants nor its functions."""
+    if name in own:
+        return False
+    read = names_read([functions[name]])
+    return not any(each.isupper() for each in read) and all(
+        _is_general(each, functions, own) for each in read if each in functions and each != name
+    )
 
 
 def _constants(scheme: Semidiscrete) -> dict[str, str]:

@@ -105,10 +105,10 @@ TOOLS, TOOL_OF_STEP = "## The tools\n", "## The tool of step"
 TOOL_NAME = re.compile(r'"name": "([a-z_]+)"')
 DONE = re.compile(r"### (\S+): (\S+)\n\n- inputs: .*\n- parameters: (.*)\n")
 FAILED_STEP = re.compile(r"### (\S+): \S+\n\n- inputs: .*\n- parameters: .*\n- failed: ")
-# What the check of a problem objects to, and the question with which it ends.
-OBJECTION = re.compile(r"\[(clarify|reject): [a-z-]+\] (.*?)(?=; \[(?:clarify|reject): |\n|$)")
-ASKED_BY_CHECK = re.compile(r"\(([^()]*\?[^()]*)\)")
 LACKING = re.compile(r"([\w.\[\]]+): (?:required, and missing|expected [^;]*?found nothing)")
+# Tools that earlier programs left, and their heads.
+BUILT_TOOLS = "\n### Tools\n"
+BUILT_TOOL = re.compile(r"^def (\w+)\(", re.MULTILINE)
 # A cry for help of one who finds that a tool takes nothing of what is stated, and a cry for help at all.
 STATED_AND_REFUSED, HELP_WANTED = "what the statement says is refused: ", "asks for help: "
 STEP_FAILED, CHECK_FAILED = "- failed: ", "NOT passed"

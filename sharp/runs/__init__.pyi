@@ -1,5 +1,6 @@
 from .advance import acquire_run as acquire_run
 from .advance import never_stop as never_stop
+from .budget import BudgetGuard as BudgetGuard
 from .budget import Clock as Clock
 from .budget import ledger_of as ledger_of
 from .budget import paid_ledger as paid_ledger
@@ -13,6 +14,7 @@ from .cluster.doctor_checks import seconds as seconds
 from .cluster.launch import JobPreview as JobPreview
 from .cluster.launch import LaunchResult as LaunchResult
 from .cluster.launch import check_slurm as check_slurm
+from .cluster.launch import count_jobs as count_jobs
 from .cluster.launch import launch as launch
 from .cluster.launch import profile_of as profile_of
 from .cluster.pilot import WorkerPools as WorkerPools
@@ -57,6 +59,8 @@ from .directory import splits_among as splits_among
 from .effects import ProgressEvent as ProgressEvent
 from .evaluations import ProgramRun as ProgramRun
 from .evaluations import candidates_of as candidates_of
+from .evaluations import known_error as known_error
+from .evaluations import outcome_text as outcome_text
 from .evaluations import program_runs as program_runs
 from .evaluations import runs_by_job as runs_by_job
 from .execute import Replay as Replay

@@ -19,6 +19,7 @@ from typing import get_args
 
 from hpc.errors import RunDirectoryError
 from hpc.files import translate_os_errors, write_atomic
+from sharp.reference import ProgressCallback
 from sharp.resources import Kind, resource_dirs
 from sharp.runs.directory import PRIOR, RunDirectory
 from sharp.runs.provenance import SOURCE, provenance
@@ -37,10 +38,14 @@ _OF_A_RUN = (
 _OF_A_CHECKOUT = ("setup.cfg", "pyproject.toml", "README.md", "LICENSE")
 
 
-def write_bundle(run: RunDirectory, file: Path) -> Path:
-    """Write a run's bundle (`.tar.gz`) and return its path; raises RunDirectoryError where it cannot be written."""
+def write_bundle(run: RunDirectory, file: Path, progress: ProgressCallback = lambda *_: None) -> Path:
+    """Write a run's bundle (`.tar.gz`) and return its path; raises RunDirectoryError where it cannot be written.
+
+    `progress` is told how many of all kilobytes are packed.
+    """
     with translate_os_errors(file):
         contents = {name: path.read_bytes() for name, path in _files(run)}
+    packed_kb, total_kb = 0.0, sum(map(len, contents.values())) / 1000
     facts = {
         "format": FORMAT,
         "run": run.path.resolve().name,
@@ -53,7 +58,9 @@ def write_bundle(run: RunDirectory, file: Path) -> Path:
     with tarfile.open(fileobj=packed, mode="w:gz") as archive:
         _add(archive, _CONTENTS, json.dumps(facts, indent=1).encode())
         for name, data in contents.items():
+            progress(round(packed_kb), round(total_kb), f"packing {run.path}, kB")
             _add(archive, name, data)
+            packed_kb += len(data) / 1000
     write_atomic(file, packed.getvalue())
     return file
 

@@ -6,13 +6,17 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hpc.journal import EffectRecord, RunRecord
+from sharp.document import error_text
 
 
 @dataclass(frozen=True)
 class ProgramRun:
     """One finished evaluation. `job` is known where it ran in one of Slurm, `error` where it was scored.
+
+    `outcome` says in words what came of it.
 
     `started` is ISO 8601 (UTC), `seconds` the time from asking to the answer, waiting included; `folder` holds
     its files, if they are still there.
@@ -30,6 +34,7 @@ class ProgramRun:
     message: str
     traceback: str
     error: float | None
+    outcome: str
     stdout: str
     stderr: str
     folder: str | None
@@ -59,6 +64,30 @@ def candidate_of(path: str) -> str:
     return f"{parent}d{last.removeprefix('debug-')}" if last.startswith("debug-") else last
 
 
+def outcome_text(reply: Mapping[str, Any]) -> str:
+    """Return in words what came of an evaluation: its failure, its order of accuracy, or its error."""
+    if reply["failure"]:
+        return f"failed: {reply['failure']['kind']}"
+    if reply.get("convergence"):
+        order = reply["convergence"]["order"]
+        return "no order of accuracy" if order is None else f"order of accuracy {order:.2f}"
+    scores = reply["scores"] or {}
+    return known_error(*map(scores.get, ("nrmse_reference", "nrmse", "residual"))) or "done"
+
+
+def known_error(
+    reference: float | None, data: float | None, residual: float | None, *, every: bool = False
+) -> str:
+    """Return an error with what it is against: the best that is known, or `every` one; empty without any."""
+    known = {
+        "the reference solution": reference,
+        "the data set": data,
+        "its equations (residual)": residual if data is None else None,
+    }
+    texts = [f"{error_text(value)} against {what}" for what, value in known.items() if value is not None]
+    return ", ".join(texts if every else texts[:1])
+
+
 def _run(run_dir: Path, effect: EffectRecord, writers: Mapping[str, str]) -> ProgramRun:
     request, reply = effect.request, effect.reply
     failure, environment = reply["failure"] or {}, reply["environment"]
@@ -76,6 +105,7 @@ def _run(run_dir: Path, effect: EffectRecord, writers: Mapping[str, str]) -> Pro
         message=failure.get("message", ""),
         traceback=failure.get("traceback", ""),
         error=reply["scores"]["nrmse"] if reply["scores"] else None,
+        outcome=outcome_text(reply),
         stdout=reply["stdout"],
         stderr=reply["stderr"],
         folder=str(folder) if folder.is_dir() else None,

@@ -10,6 +10,7 @@ from hpc.errors import ReplayMiss
 from hpc.journal import ReplayJournal
 from sharp.event_loop import run_coroutine
 from sharp.methods import run_method
+from sharp.reference import ProgressCallback
 from sharp.runs.advance import acquire_run, advance, ignore, session_of
 from sharp.runs.budget import used_up
 from sharp.runs.directory import RunDirectory
@@ -69,14 +70,19 @@ async def finish(
     return outcome.state
 
 
-def replay(run: RunDirectory) -> Replay:
-    """Run the method on the record alone: nothing is paid for, nothing is written."""
-    return run_coroutine(replayed(run))
+def replay(run: RunDirectory, progress: ProgressCallback = lambda *_: None) -> Replay:
+    """Run the method on the record alone: nothing is paid for, nothing is written.
+
+    `progress` is told how many of the recorded replies have been used.
+    """
+    return run_coroutine(replayed(run, progress))
 
 
-async def replayed(run: RunDirectory) -> Replay:
+async def replayed(run: RunDirectory, progress: ProgressCallback = lambda *_: None) -> Replay:
     """Run the method on the record alone within the event loop of the caller."""
-    journal = ReplayJournal(run.path)
+    journal = ReplayJournal(
+        run.path, lambda done, total: progress(done, total, f"replaying the record of {run.path}")
+    )
     models = {name: ReplayOnlyBackend() for name in run.cards}
     effects = JournaledEffects(journal, models, ReplayOnlyBackend())
     missing = stopped = None

@@ -10,7 +10,7 @@ from typing import Any
 
 from hpc.sandbox import SandboxPolicy
 from sharp.config import EvaluationOptions, RunConfig
-from sharp.document import duration_text
+from sharp.document import duration_text, plural
 from sharp.errors import ConfigurationError
 from sharp.evaluation import (
     Evaluation,
@@ -87,11 +87,14 @@ def evaluate_solver(
     """
     _check(problem, trial)
     dataset, splits = trial_data(problem, trial, progress)
+    samples: range = getattr(splits, trial.split)
     limit = duration_text(problem.limits.wall_s)
-    on_task(f"running the program on {trial.split} data; the time limit of a call is {limit}")
+    on_task(f"running the program on {plural(len(samples), f'{trial.split} sample')} (stopped after {limit})")
     with tempfile.TemporaryDirectory(prefix="sharp-evaluate-") as folder:
-        evaluation, study = run_coroutine(_evaluate(Path(folder), problem, dataset, splits, code, trial))
-    return SolverEvaluation(problem, dataset, trial.split, getattr(splits, trial.split), evaluation, study)
+        evaluation, study = run_coroutine(
+            _evaluate(Path(folder), problem, dataset, splits, code, trial, on_task)
+        )
+    return SolverEvaluation(problem, dataset, trial.split, samples, evaluation, study)
 
 
 def trial_data(
@@ -134,6 +137,7 @@ async def _evaluate(
     splits: Splits,
     code: str,
     trial: SolverEvaluationOptions,
+    on_task: Callable[[str], None],
 ) -> tuple[Evaluation, Evaluation | None]:
     request = EvaluationRequest(
         problem=problem.label,
@@ -153,4 +157,5 @@ async def _evaluate(
         evaluation = await evaluator.evaluate(request)
         if not trial.convergence or not evaluation.ok:
             return evaluation, None
+        on_task("running the program on finer and finer grids, for its order of accuracy")
         return evaluation, await evaluator.evaluate(study_request(request))

@@ -14,7 +14,7 @@ from sharp.document import Block, Facts, Paragraph
 from sharp.evaluation import ranking
 from sharp.llm import ClusterUsage, Ledger
 from sharp.runs.budget_status import BudgetStatus, allowances, is_free, recorded_ledger, worked_minutes
-from sharp.runs.evaluations import candidate_of
+from sharp.runs.evaluations import candidate_of, known_error
 from sharp.runs.manifest import read_manifest, search_steps
 from sharp.runs.readings import readings
 
@@ -116,7 +116,7 @@ def status_blocks(
 def _facts(status: Status) -> Iterator[tuple[str, str]]:
     yield "method", status.method
     yield "models", ", ".join(status.models)
-    tokens = f"{status.prompt_tokens} prompt, {status.completion_tokens} completion"
+    tokens = f"{status.prompt_tokens:,} prompt, {status.completion_tokens:,} completion"
     cost = f", ${status.dollars:.4g}" if status.dollars else ""
     yield (
         "calls",
@@ -129,13 +129,10 @@ def _facts(status: Status) -> Iterator[tuple[str, str]]:
     yield "runs", f"{status.executions}, of which {validation}"
     if status.reading:
         yield "reading", "; ".join(status.reading)
-    if status.best is not None and status.best_nrmse is not None:
-        truth = status.best_nrmse_reference
-        against = f", against reference {truth:.3e}" if truth is not None else ""
-        yield "best", f"{status.best}: error {status.best_nrmse:.3e}{against}"
+    errors = status.best_nrmse_reference, status.best_nrmse, status.best_residual
+    if status.best is not None and (known := known_error(*errors, every=True)):
+        yield "best", f"{status.best}: error {known}"
     if status.verified is not None:
-        if status.best is not None and status.best_residual is not None:
-            yield "best", f"{status.best}: residual {status.best_residual:.3e}"
         yield "error", status.verified
     if status.budgets:
         yield "budget", ", ".join(budget.in_words() for budget in status.budgets)

@@ -24,17 +24,16 @@ from sharp.solvers.data_features import (
 )
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.feature_checks import Shells, event_times
+from sharp.solvers.field_sizes import relative_distance, sizes, usual_sizes
 from sharp.solvers.grid import Array
-from sharp.solvers.refine import eigenvalue_distance, norm_of, usual_sizes
+from sharp.solvers.refine import eigenvalue_distance, norm_of
 from sharp.solvers.sample_points import (
     compared_after,
     evaluate,
     interior_points,
     lengths,
     recurrence,
-    relative_distance,
     sample_times,
-    sizes,
 )
 from sharp.solvers.system import system_of
 
@@ -63,7 +62,8 @@ def solution_distance(problem: Problem, first: DiscreteSolution, second: Discret
     if norm_of(problem) == "L1":
         points = interior_points(problem, PLACES[len(problem.space)], start=_FIRST)
         times = sample_times(problem, np.append(recurrence(MOMENTS - 1, 1)[:, 0], 1.0))
-        return relative_distance(evaluate(first, points, times), evaluate(second, points, times), "L1")
+        values, reference = evaluate(first, points, times), evaluate(second, points, times)
+        return relative_distance(problem, values, reference, "L1")
     with np.errstate(all="ignore"):
         return _Difference(problem, first, second).distance()
 
@@ -74,7 +74,7 @@ class _Difference:
         self._count = PLACES[len(problem.space)]
         self._places = interior_points(problem, self._count, start=_FIRST)
         values = evaluate(second, self._places[:500], self._moments(MOMENTS))
-        self._scale = np.maximum(sizes(values), usual_sizes(system_of(problem), values))
+        self._scale = np.maximum(sizes(problem, values), usual_sizes(system_of(problem), values))
 
     def distance(self) -> float:
         """Return the square root of the largest mean square, and of what is found beside it."""

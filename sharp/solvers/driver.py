@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf, isfinite
 
+from sharp.errors import InputError
 from sharp.problems import Diagnostic, Problem, check_well_posedness
 from sharp.solvers.cross_check import ENOUGH, CrossCheck, compare_solutions, second_opinion
 from sharp.solvers.discrete_solution import DiscreteSolution
+from sharp.solvers.field_sizes import Norm
 from sharp.solvers.method import (
     CLOCKS,
     Activity,
@@ -23,7 +25,7 @@ from sharp.solvers.other_solutions import other_solutions
 from sharp.solvers.quantities import compute_all, estimate_all
 from sharp.solvers.recommend import MethodRanking, recommend
 from sharp.solvers.refine import RefinementStudy, ResolutionAttempt, coarser, norm_of, refine
-from sharp.solvers.sample_points import Norm, compared_after
+from sharp.solvers.sample_points import compared_after
 from sharp.solvers.solution import MethodResult, Solution
 from sharp.solvers.system import FirstOrderSystem, system_of
 from sharp.solvers.traits import aimed_accuracy
@@ -58,12 +60,18 @@ _OTHERS = 5.0
 _RANKS: tuple[CheckStatus, ...] = ("verified", "inconclusive", "failed")
 
 
+_LEAST_RESOLUTION = 8
+
+
 @dataclass(frozen=True)
 class SolveOptions:
     """What a user may ask for: a method, an accuracy, a resolution, a limit of time in seconds, fewer checks.
 
     The limit counts seconds of `clock`: on the wall, or of the processor that this process has had.
     Without `compare` an exact solution in the specification is left aside, as if it were not known.
+
+    Raises `InputError` for an accuracy that is not between 0 and 1, a resolution below 8, and a limit that is not
+    positive.
     """
 
     method: str | None = None
@@ -73,6 +81,14 @@ class SolveOptions:
     clock: ClockName = "wall"
     cross_check: bool = True
     compare: bool = True
+
+    def __post_init__(self) -> None:
+        if self.accuracy is not None and not 0 < self.accuracy < 1:
+            raise InputError(f"accuracy: expected a relative error between 0 and 1, found {self.accuracy}")
+        if self.resolution is not None and self.resolution < _LEAST_RESOLUTION:
+            raise InputError(f"resolution: expected at least {_LEAST_RESOLUTION}, found {self.resolution}")
+        if self.time_limit is not None and not self.time_limit > 0:
+            raise InputError(f"time_limit: expected a positive number of seconds, found {self.time_limit}")
 
 
 @dataclass(frozen=True)
@@ -252,7 +268,12 @@ def _refined_further(
         return study
     half = task.deadline.share(LAST / 2)
     found = refine(method, task.system, accuracy, half, listener=task.say, before=study)
-    return found if found.error <= study.error else study
+    # An estimate may rise, as the one before was lucky; where differences do, rounding errors prevail.
+    return found if _last_difference(found) <= _last_difference(study) else study
+
+
+def _last_difference(study: RefinementStudy) -> float:
+    return next((each.difference for each in study.attempts[::-1] if each.difference is not None), inf)
 
 
 def _rank(trial: MethodResult) -> tuple[int, float]:

@@ -10,10 +10,11 @@ import numpy as np
 
 from sharp.problems import Problem, evaluate_tree
 from sharp.solvers.discrete_solution import DiscreteSolution
+from sharp.solvers.field_sizes import largest_error, relative_distance
 from sharp.solvers.functions import compile_function
 from sharp.solvers.grid import Array
 from sharp.solvers.refine import eigenvalue_distance, norm_of
-from sharp.solvers.sample_points import evaluate, interior_points, relative_distance, sample_times
+from sharp.solvers.sample_points import evaluate, interior_points, sample_times
 
 HELD_OUT = 1200
 FIRST = 20011
@@ -48,10 +49,8 @@ def exact_errors(problem: Problem, solution: DiscreteSolution, known: Known | No
         return Errors(error, error)
     points, times = interior_points(problem, HELD_OUT, start=FIRST), sample_times(problem, MOMENTS)
     exact, found = known(points, times), evaluate(solution, points, times)
-    largest = np.max(np.abs(exact), axis=(1, 2))
-    scale = np.where(largest > 1e-6 * np.max(largest), largest, np.max(largest) or 1.0)
-    worst = float(np.max(np.max(np.abs(found - exact), axis=(1, 2)) / scale))
-    return Errors(relative_distance(found, exact, norm_of(problem)), worst)
+    error = relative_distance(problem, found, exact, norm_of(problem))
+    return Errors(error, largest_error(problem, found, exact))
 
 
 def _stated(problem: Problem) -> Known | None:

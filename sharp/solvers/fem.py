@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sharp.problems import BoxDomain, ExpressionProgram, Problem, compile_expressions
 from sharp.solvers.collocation_driver import solve_discrete
 from sharp.solvers.data_features import equation_features, graded_places, initial_features
+from sharp.solvers.discontinuities import jump_lines
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.discretisation import SemiDiscreteSystem
 from sharp.solvers.eigen import eigenpairs_above_shift
@@ -124,7 +125,8 @@ def element_space(
         ends = divided(*bounds, graded_places(system.problem), resolution)
         return IntervalSpace(ends, degree or LINE, periodic=bool(system.periodic))
     gradings = (*_gradings(system), *_towards_features(system.problem))
-    return FunctionSpace(triangulate(system.problem.domain, resolution, gradings), degree or DEGREE)
+    lines = [(line.normal, line.offset) for line in jump_lines(system.problem)]
+    return FunctionSpace(triangulate(system.problem.domain, resolution, gradings, lines), degree or DEGREE)
 
 
 def _towards_features(problem: Problem) -> Iterator[Grading]:

@@ -27,6 +27,8 @@ Corner = tuple[float, float]
 
 # Nearer to a corner than this share of its edges, elements get no smaller: what they leave out is below rounding.
 _FINEST = 1e-10
+# Nearer to a line than this share of the extent, points are on it.
+_ON = 1e-9
 # Triangles with a smaller angle than this (radians) are slivers.
 _SLIVER = math.radians(20)
 # Elements across the mesh of which all finer ones are divisions, and the angle of an arc that one of it spans at most.
@@ -97,8 +99,15 @@ def corners(domain: Domain) -> Iterator[BoundaryCorner]:
             yield BoundaryCorner(piece.start, angle, parts[index - 1], parts[index], side)
 
 
-def triangulate(domain: Domain, across: int, gradings: Sequence[Grading] = ()) -> Triangulation:
+def triangulate(
+    domain: Domain,
+    across: int,
+    gradings: Sequence[Grading] = (),
+    lines: Sequence[tuple[Corner, float]] = (),
+) -> Triangulation:
     """Return a mesh of about `across` elements along the longer side of the box around a domain.
+
+    In boxes and polygons no element lies on both sides of one of the `lines`, each a normal n and an offset n · x.
 
     Boundaries that are arcs are curves of degree 4, whose nodes lie on the arcs. A plane domain that is no simple
     polygon has a mesh for every power of two: each element is divided from one to the next.
@@ -121,6 +130,9 @@ def triangulate(domain: Domain, across: int, gradings: Sequence[Grading] = ()) -
         )
     else:
         mesh = simple
+    if isinstance(domain, BoxDomain | PolygonDomain):
+        for line in lines:
+            mesh = _cut(mesh, *line)
     plane = plane_domain(domain)
     while len(large := _too_large(mesh, size, across, gradings)):
         mesh = _projected(mesh.refined(large), plane)
@@ -131,6 +143,42 @@ def triangulate(domain: Domain, across: int, gradings: Sequence[Grading] = ()) -
         for name in dict.fromkeys(names)
     }
     return Triangulation(curved(mesh, plane.pieces, owners), parts)
+
+
+def _cut(mesh: Any, normal: Corner, offset: float) -> Any:
+    """Return a mesh whose triangles are divided by a straight line."""
+    from skfem import MeshTri1
+
+    points = mesh.p.T.tolist()
+    away = mesh.p.T @ normal - offset
+    away[np.abs(away) < _ON * np.ptp(mesh.p)] = 0.0
+    crossings: dict[tuple[int, int], int] = {}
+
+    def crossing(a: int, b: int) -> int:
+        first, last = sorted((a, b))
+        if (first, last) not in crossings:
+            share = away[first] / (away[first] - away[last])
+            crossings[first, last] = len(points)
+            points.append((mesh.p[:, first] + share * (mesh.p[:, last] - mesh.p[:, first])).tolist())
+        return crossings[first, last]
+
+    triangles: list[tuple[int, int, int]] = []
+    for corners in mesh.t.T.tolist():
+        signs = np.sign(away[corners])
+        if signs.min() >= 0 or signs.max() <= 0:
+            triangles.append(tuple(corners))
+            continue
+        # The corner that is alone on its side comes first; one that lies on the line comes last.
+        alone = next(k for k in range(3) if signs[k] and np.sum(signs == signs[k]) == 1)
+        a, b, c = (corners[(alone + k) % 3] for k in range(3))
+        if 0.0 in signs:
+            b, c = (c, b) if away[b] == 0 else (b, c)
+            middle = crossing(a, b)
+            triangles += [(a, middle, c), (middle, b, c)]
+        else:
+            near, far = crossing(a, b), crossing(a, c)
+            triangles += [(a, near, far), (near, b, c), (near, c, far)]
+    return MeshTri1(np.transpose(points), np.transpose(triangles)) if crossings else mesh
 
 
 def _part_names(domain: Domain, plane: PlaneDomain) -> list[str]:

@@ -36,9 +36,9 @@ from sharp.solvers.data_features import equation_features, given_functions
 from sharp.solvers.discontinuities import interfaces
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.fd_weights import HALF, central_stencil, least_change, mixed, one_sided_stencil
+from sharp.solvers.field_sizes import measured, sizes, usual_sizes
 from sharp.solvers.functions import compile_function
 from sharp.solvers.grid import Array
-from sharp.solvers.refine import usual_sizes
 from sharp.solvers.sample_points import (
     BoundarySamples,
     boundary,
@@ -47,7 +47,6 @@ from sharp.solvers.sample_points import (
     interior_points,
     lengths,
     sample_times,
-    sizes,
 )
 from sharp.solvers.strong_form import StrongForm
 from sharp.solvers.system import covered, factors_of, system_of
@@ -254,8 +253,7 @@ def _natural(
     """Return what each jet would be if the solution varied once over the domain and the time interval."""
     values = evaluate(solution, points, times)
     own = np.ptp(values, axis=(1, 2)) + 1e-3 * np.max(np.abs(values), axis=(1, 2))
-    # A field that is as good as nothing beside the others is measured by them, as everywhere (`sizes`).
-    spread = np.where(own > 1e-6 * np.max(own), own, np.max(own))
+    spread = measured(problem, own)
     extent, (start, end) = float(np.max(lengths(problem))), problem.time or (0.0, 1.0)
     found = {}
     for jet in jets:
@@ -333,7 +331,7 @@ def initial_residuals(problem: Problem, solution: DiscreteSolution) -> Iterator[
     points = interior_points(problem, START_POINTS[len(problem.space)], start=4001)
     start, end = problem.time
     size = _mean_size if has_accepted_jump(problem) else _rms
-    usual = sizes(evaluate(solution, points, sample_times(problem, CONDITION_MOMENTS)))
+    usual = sizes(problem, evaluate(solution, points, sample_times(problem, CONDITION_MOMENTS)))
     for name, state in problem.specification.initial.items():
         field, order = _component(problem, name)
         wanted = compile_function(problem, str(state.expression))(points, np.array([start]))[0]
@@ -381,7 +379,7 @@ def _periodic(
 ) -> ConditionResidual:
     low, high = (boundary(problem.domain, axis + side, POINTS_ON_A_PART) for side in "-+")
     apart = evaluate(solution, high.points, times) - evaluate(solution, low.points, times)
-    worst = max(_rms(own) / float(size) for own, size in zip(apart, sizes(inner), strict=True))
+    worst = max(_rms(own) / float(size) for own, size in zip(apart, sizes(problem, inner), strict=True))
     return ConditionResidual(f"periodic along {axis}", worst, False)
 
 
@@ -404,7 +402,7 @@ def _on_part(
         order: factor * _normal(problem, solution, edge, times, order, extent)[index]
         for order, factor in factors.items()
     }
-    level = float(sizes(inner)[index])
+    level = float(sizes(problem, inner)[index])
     spread = float(np.ptp(inner[index])) + _EVEN * level
     natural = sum(_rms(factors[order]) * (spread / extent**order if order else level) for order in factors)
     scale = max(_rms(wanted), natural, *map(_rms, terms.values())) or 1.0
@@ -424,7 +422,7 @@ def _flux_on_part(
     program = DerivativeProgram.of(StrongForm.of(problem), [term for own in terms for term in own])
     slopes = _gradient(problem, solution, edge, times)
     values = evaluate(solution, edge.points, times)
-    levels = sizes(inner)
+    levels = sizes(problem, inner)
     spreads = np.ptp(inner, axis=(1, 2)) + _EVEN * levels
     extent, shape = float(np.max(lengths(problem))), (len(times), len(edge.points))
     jets, natural = {}, {}
@@ -504,7 +502,7 @@ def mean_residuals(problem: Problem, solution: DiscreteSolution) -> Iterator[Con
     times = sample_times(problem, CONDITION_MOMENTS)
     points, weights = _quadrature(problem)
     values, sampled = evaluate(solution, points, times), isinstance(problem.domain, PolygonDomain)
-    scales = np.maximum(sizes(values), usual_sizes(system_of(problem), values))
+    scales = np.maximum(sizes(problem, values), usual_sizes(system_of(problem), values))
     for name, text in problem.specification.mean.items():
         index = problem.fields.index(name)
         wanted = compile_function(problem, text)(np.zeros((1, len(problem.space))), times)[:, 0]

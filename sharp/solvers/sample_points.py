@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +18,9 @@ from sharp.problems import (
     RoundDomain,
     has_accepted_jump,
 )
-from sharp.solvers.discontinuities import interfaces
+from sharp.solvers.discontinuities import interfaces, jump_lines
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.grid import Array
-
-Norm = Literal["L1", "L2"]
 
 # Points that are evaluated at once: a dense interpolation matrix from many nodes stays small.
 _CHUNK = 2048
@@ -143,7 +141,11 @@ def fits(problem: Problem, stencils: Array) -> NDArray[np.bool_]:
     """Return which stencils [s, m, d] of m points lie in the domain, on one side of everything that jumps there."""
     inside = problem.domain.inside(stencils.reshape(-1, stencils.shape[-1])).reshape(len(stencils), -1)
     pieces = np.searchsorted(interfaces(problem), stencils[..., 0])
-    return np.asarray(inside.all(axis=0) & (np.ptp(pieces, axis=0) == 0))
+    fitting = inside.all(axis=0) & (np.ptp(pieces, axis=0) == 0)
+    for line in jump_lines(problem):
+        beyond = stencils @ line.normal > line.offset
+        fitting &= beyond.all(axis=0) | ~beyond.any(axis=0)
+    return np.asarray(fitting)
 
 
 def compared_after(problem: Problem) -> float:
@@ -155,31 +157,3 @@ def evaluate(solution: DiscreteSolution, points: Array, times: Array) -> Array:
     """Return the values [fields, k, m] of a solution at any number of points."""
     chunks = (points[first : first + _CHUNK] for first in range(0, len(points), _CHUNK))
     return np.concatenate([solution.evaluate(chunk, times) for chunk in chunks], axis=-1)
-
-
-def relative_distance(
-    values: Array, reference: Array, norm: Norm = "L2", least: Array | float = 0.0
-) -> float:
-    """Return the largest relative distance of any field [fields, …]; infinite where a value is not finite.
-
-    Each field is measured by its own size, `least` [fields] at least; one that is a millionth of the largest, or less,
-    by the largest.
-    """
-    if not (np.all(np.isfinite(values)) and np.all(np.isfinite(reference))):
-        return float("inf")
-    return float(np.max(_norms(values - reference, norm) / np.maximum(sizes(reference, norm), least)))
-
-
-def _norms(values: Array, norm: Norm) -> Array:
-    """Return the mean [fields] of absolute values, or the root of that of squares."""
-    axes = tuple(range(1, values.ndim))
-    if norm == "L1":
-        return np.asarray(np.mean(np.abs(values), axis=axes))
-    return np.asarray(np.sqrt(np.mean(values**2, axis=axes)))
-
-
-def sizes(values: Array, norm: Norm = "L2") -> Array:
-    """Return the root mean square of each field [fields], replaced by that of the largest where it is far smaller."""
-    own = _norms(values, norm)
-    largest = float(np.max(own)) or 1.0
-    return np.where(own > 1e-6 * largest, own, largest)

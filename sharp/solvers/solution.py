@@ -140,7 +140,12 @@ class Solution:
         names = self.problem.space
         if len(space) != len(names):
             raise InputError(f"expected {len(names)} coordinates ({', '.join(names)}), found {len(space)}")
-        coordinates = np.broadcast_arrays(*(np.asarray(values, dtype=float) for values in space))
+        try:
+            coordinates = np.broadcast_arrays(*(np.asarray(values, dtype=float) for values in space))
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                f"expected numbers or arrays that go together for {', '.join(names)}: {error}"
+            ) from None
         points = np.stack([values.ravel() for values in coordinates], axis=1)
         values = self.at(points, None if t is None else np.ravel(t))
         shape = (*(() if t is None else np.shape(t)), *coordinates[0].shape)

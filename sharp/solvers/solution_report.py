@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 from math import isfinite
+from pathlib import Path
 
 from sharp.document import (
     MISSING,
@@ -40,8 +41,8 @@ from sharp.solvers.refine import ResolutionAttempt
 from sharp.solvers.solution import Solution
 
 
-def build_report(answer: Solution) -> Report:
-    """Return the report of an answer."""
+def build_report(answer: Solution, folder: Path = Path()) -> Report:
+    """Return the report of an answer whose files are in a folder."""
     folded = ("checks", "refinement", "methods")
     picture, skipped = _picture(answer)
     parts = [_problem(answer), *answer_sections(answer, skipped)]
@@ -53,7 +54,7 @@ def build_report(answer: Solution) -> Report:
             for concern in answer.concerns
         ),
         sections=tuple(replace(part, folded=part.anchor in folded) for part in parts),
-        glance=tuple(_glance(answer, picture)),
+        glance=tuple(_glance(answer, picture, folder)),
     )
 
 
@@ -73,7 +74,7 @@ def _picture(answer: Solution) -> tuple[Figure | None, int]:
     return replace(figure, chart=ends), 0
 
 
-def _glance(answer: Solution, picture: Figure | None) -> Iterator[Block]:
+def _glance(answer: Solution, picture: Figure | None, folder: Path) -> Iterator[Block]:
     """Yield the first screen: what was asked, the error with its verdict, time, two pictures, how to use it."""
     problem, solution = answer.problem, answer.discrete
     yield Paragraph(
@@ -87,7 +88,7 @@ def _glance(answer: Solution, picture: Figure | None) -> Iterator[Block]:
         yield Columns(pictures)
     yield Code(
         "import numpy as np\n"
-        "solution = np.load('solution.npz')\n"
+        f"solution = np.load({str(folder / 'solution.npz')!r})\n"
         f"print(solution[{problem.fields[0]!r}].shape, {', '.join(f'solution[{name!r}]' for name in problem.space)})"
     )
 

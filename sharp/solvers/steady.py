@@ -30,6 +30,8 @@ _STALLED = 1e-8
 _SMALLEST_STEP = 1e-3
 # Where equations linearised about zero say nothing, solutions are looked for from these constants.
 _LEVELS = (1.0, 100.0, 0.01, -1.0)
+# The second derivatives about which equations are linearised that are singular about zero.
+_CURVATURES = (0.0, 1.0)
 # Constants that change residuals by less than this, relative to the matrix, are not determined.
 _UNDETERMINED = 1e-10
 # Data that leave a residual larger than this share of them contradict each other.
@@ -84,19 +86,24 @@ def _near(equations: NonlinearSystem, start: Array, others: Iterable[Array]) -> 
 def _linear_start(collocation: SemiDiscreteSystem, deadline: Deadline, nothing: Array) -> Array | None:
     """Return the solution of the equations linearised about zero, for the same boundary values; None if none.
 
+    Where they are not determined there, as Monge-Ampère's, they are linearised about what is convex.
+
     Zero inside beside boundary values that are not has gradients as large as the nodes are near, where equations such
     as that of minimal surfaces are far from linear. For flows it is the slow flow.
     """
-    linear = linearised(collocation.system)
-    if linear is None:
-        return None
     make: Any = type(collocation)
-    bordered = BorderedSystem(make(linear, collocation.grid), deadline)
-    try:
-        found = _solve_linear(bordered, nothing)
-    except SolverFailed:
-        return None
-    return found if np.all(np.isfinite(found)) else None
+    for curvature in _CURVATURES:
+        linear = linearised(collocation.system, curvature)
+        if linear is None:
+            continue
+        bordered = BorderedSystem(make(linear, collocation.grid), deadline)
+        try:
+            found = _solve_linear(bordered, nothing)
+        except SolverFailed:
+            continue
+        if np.all(np.isfinite(found)):
+            return found
+    return None
 
 
 class BorderedSystem:

@@ -539,12 +539,22 @@ class _Builder:
         return given.expression
 
 
-def linearised(system: FirstOrderSystem) -> FirstOrderSystem | None:
-    """Return the system whose steady equations are linearised about zero, None where they have no finite one there."""
-    zero = {jet.symbol: sympy.Integer(0) for jet in system.jets}
+def linearised(system: FirstOrderSystem, curvature: float = 0.0) -> FirstOrderSystem | None:
+    """Return the system whose steady equations are linearised about zero, None where they have no finite one there.
+
+    With a `curvature` it is about fields that have it along every axis, all else being zero.
+    """
+    zero = {
+        jet.symbol: sympy.Float(curvature)
+        if curvature and jet.order == 2 == max(jet.by)
+        else sympy.Integer(0)
+        for jet in system.jets
+    }
 
     def tangent(expression: Any) -> Any:
-        parts = [sympy.diff(expression, symbol).xreplace(zero) * symbol for symbol in zero]
+        parts = [
+            sympy.diff(expression, symbol).xreplace(zero) * (symbol - about) for symbol, about in zero.items()
+        ]
         return expression.xreplace(zero) + sympy.Add(*parts)
 
     def affine(condition: Any) -> Any:

@@ -12,18 +12,19 @@ from math import inf, isfinite
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from sharp.error_messages import valid_values
 from sharp.errors import InputError
 from sharp.problems import Problem
 from sharp.solvers.comparison import solution_distance
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.driver import Listener, SolveOptions, solve_problem
 from sharp.solvers.exact import exact_values, known_eigenvalues
+from sharp.solvers.field_sizes import relative_distance
 from sharp.solvers.grid import Array
 from sharp.solvers.method import ClockName, all_methods
 from sharp.solvers.refine import eigenvalue_distance, norm_of
-from sharp.solvers.sample_points import evaluate, interior_points, relative_distance, sample_times
+from sharp.solvers.sample_points import evaluate, interior_points, sample_times
 from sharp.solvers.solution import Solution, within_time
 from sharp.solvers.system import system_of
 from sharp.solvers.traits import aimed_accuracy
@@ -101,13 +102,15 @@ class _Judge:
         yield self._second(self._distance(values, points, times))
         if self.problem.specification.reference.value:
             exact = exact_values(self.problem, points, times)
-            error = relative_distance(values, exact, norm_of(self.problem))
+            error = relative_distance(self.problem, values, exact, norm_of(self.problem))
             yield VerificationCheck(EXACT, error, *self.limits.exact(), "on the grid")
 
     def _distance(self, values: Array, points: Array, times: Array) -> float:
         if self.own.discrete is None:
             return inf
-        return relative_distance(values, evaluate(self.own.discrete, points, times), norm_of(self.problem))
+        return relative_distance(
+            self.problem, values, evaluate(self.own.discrete, points, times), norm_of(self.problem)
+        )
 
     def _second(self, distance: float) -> VerificationCheck:
         """Return the bound on the error; a solution that is not verified itself says nothing, right or wrong."""
@@ -137,7 +140,7 @@ def verify_solution(
     Raises `InputError` for a candidate of another form, and `UnsupportedProblem` for equations that no method here
     can treat.
     """
-    accuracy = accuracy or aimed_accuracy(problem)
+    accuracy = SolveOptions(accuracy=accuracy).accuracy or aimed_accuracy(problem)
     used = candidate.method if isinstance(candidate, Solution) else None
     others = [method for method in all_methods() if method.name != used]
     prepared = _prepared(problem, candidate)
@@ -168,7 +171,7 @@ def _prepared(problem: Problem, candidate: Candidate) -> Callable[[_Judge], Iter
     if eigenvalue is not None:
         if not isinstance(candidate, Mapping) or eigenvalue.name not in candidate:
             raise InputError(f"expected the eigenvalues as {{{eigenvalue.name!r}: [...]}}")
-        numbers = np.sort(np.asarray(candidate[eigenvalue.name], dtype=float).ravel())
+        numbers = np.sort(_numbers(eigenvalue.name, candidate[eigenvalue.name]).ravel())
         if not len(numbers):
             raise InputError(f"{eigenvalue.name}: expected eigenvalues, found none")
         return lambda judge: judge.eigenvalues(numbers)
@@ -185,37 +188,56 @@ def _prepared(problem: Problem, candidate: Candidate) -> Callable[[_Judge], Iter
 
 
 def _evaluator(problem: Problem, function: Function) -> Callable[[Array, Array], Array]:
-    """Return a user's function in the form of `DiscreteSolution.evaluate`."""
+    """Return a user's function in the form of `DiscreteSolution.evaluate`; that raises `InputError` where it fails."""
+    names = ", ".join([*problem.space, *([str(problem.time_name)] if problem.time is not None else [])])
 
     def evaluate(points: Array, times: Array) -> Array:
         shape = (len(times), len(points))
         space = [np.broadcast_to(coordinate, shape) for coordinate in points.T]
         late = [np.broadcast_to(times[:, None], shape)] if problem.time is not None else []
-        found = function(*space, *late)
-        if isinstance(found, Mapping):
-            found = [found[name] for name in problem.fields]
-        elif len(problem.fields) == 1 and not isinstance(found, (list, tuple)):
-            found = [found]
-        return np.stack([np.broadcast_to(np.asarray(values, dtype=float), shape) for values in found])
+        try:
+            found = _fields(problem, function(*space, *late))
+            values = [np.broadcast_to(_real(each), shape) for each in found]
+        except Exception as error:
+            raise InputError(
+                f"the function failed for arrays {names} of shape {list(shape)}: {type(error).__name__}: {error}"
+            ) from error
+        if len(values) != len(problem.fields):
+            raise InputError(
+                f"the function gave {len(values)} fields; expected {len(problem.fields)} "
+                f"({', '.join(problem.fields)}) for arrays {names}"
+            )
+        return np.stack(values)
 
     return evaluate
 
 
+def _fields(problem: Problem, found: Any) -> Sequence[ArrayLike]:
+    """Return what a user's function gave, a value for each field."""
+    if isinstance(found, Mapping):
+        return [found[name] for name in problem.fields]
+    if len(problem.fields) == 1 and not isinstance(found, list | tuple):
+        return [found]
+    return found  # type: ignore[no-any-return]
+
+
 def _try_out(problem: Problem, solution: DiscreteSolution) -> None:
     """Raise `InputError` now, not after a long solve, if a user's function is not of the expected form."""
-    names = ", ".join([*problem.space, *([str(problem.time_name)] if problem.time is not None else [])])
-    points, times = interior_points(problem, 3), sample_times(problem, (0.25, 0.75))
+    solution.evaluate(interior_points(problem, 3), sample_times(problem, (0.25, 0.75)))
+
+
+def _real(values: ArrayLike) -> Array:
+    """Return real numbers; raises `TypeError` or `ValueError` for anything else (NumPy would drop imaginary parts)."""
+    if np.iscomplexobj(values):
+        raise TypeError("expected real numbers, found complex ones")
+    return np.asarray(values, dtype=float)
+
+
+def _numbers(name: str, values: ArrayLike) -> Array:
     try:
-        values = solution.evaluate(points, times)
-    except Exception as error:
-        raise InputError(
-            f"the function failed for arrays {names}: {type(error).__name__}: {error}"
-        ) from error
-    if len(values) != len(problem.fields):
-        raise InputError(
-            f"the function gave {len(values)} fields; expected {len(problem.fields)} "
-            f"({', '.join(problem.fields)}) for arrays {names}"
-        )
+        return _real(values)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name}: expected an array of numbers: {error}") from None
 
 
 def _on_grid(problem: Problem, arrays: Arrays) -> tuple[Array, Array, Array]:
@@ -224,10 +246,10 @@ def _on_grid(problem: Problem, arrays: Arrays) -> tuple[Array, Array, Array]:
     wanted = [*problem.space, *times, *problem.fields]
     for name in wanted:
         if name not in arrays:
-            valid = valid_values("names of arrays", name, [str(name) for name in arrays])
-            raise InputError(f"expected arrays {', '.join(wanted)}; {name!r} is missing; {valid}")
-    axes = [np.asarray(arrays[name], dtype=float) for name in problem.space]
-    moments = np.asarray(arrays[times[0]], dtype=float) if times else np.zeros(1)
+            found = ", ".join(map(str, arrays)) or "none"
+            raise InputError(f"expected arrays {', '.join(wanted)}; {name!r} is missing; found {found}")
+    axes = [np.atleast_1d(_numbers(name, arrays[name])) for name in problem.space]
+    moments = np.atleast_1d(_numbers(times[0], arrays[times[0]])) if times else np.zeros(1)
     grid = tuple(len(axis) for axis in axes)
     shape = (len(moments), *grid) if times else grid
     for name in problem.fields:
@@ -237,5 +259,5 @@ def _on_grid(problem: Problem, arrays: Arrays) -> tuple[Array, Array, Array]:
     inside = problem.domain.inside(points)
     if not np.any(inside) or not within_time(problem, moments).all():
         raise InputError("expected points inside the domain and times inside the time interval")
-    values = np.stack([np.asarray(arrays[name], dtype=float) for name in problem.fields])
+    values = np.stack([_numbers(name, arrays[name]) for name in problem.fields])
     return values.reshape(len(values), len(moments), -1)[:, :, inside], points[inside], moments

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from sharp.problems import PlaneDomain, Problem
 from sharp.solvers.data_features import break_times, graded_places
-from sharp.solvers.discontinuities import interfaces
+from sharp.solvers.discontinuities import interfaces, jump_lines
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.fd_weights import HALF
 from sharp.solvers.feature_checks import over_a_jump
@@ -197,7 +197,9 @@ def _steps(problem: Problem, points: Array, time: float) -> Array:
     """Return steps [m, d] of differences, shorter next to what jumps."""
     steps = np.broadcast_to(STEP * lengths(problem), points.shape)
     away = [np.abs(points - place) for place in interfaces(problem)]
-    steps = np.minimum.reduce([steps, *(distance / (HALF + 1) for distance in away)])
+    away += [np.abs(points @ line.normal - line.offset)[:, None] for line in jump_lines(problem)]
+    for distance in away:
+        steps = np.minimum(steps, distance / (HALF + 1))
     for _ in range(_SHORTER):
         over = over_a_jump(problem, points, time, (HALF + 1) * steps)
         steps = np.where(over[:, None], steps / _BY, steps)

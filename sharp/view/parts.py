@@ -22,10 +22,9 @@ from sharp.document import (
     Section,
     Table,
     duration_text,
-    error_text,
     plural,
 )
-from sharp.runs import ProgramRun, program_runs, status_blocks, view
+from sharp.runs import ProgramRun, outcome_text, program_runs, status_blocks, view
 
 LATEST = 12  # effects in the table of what happened last
 WHOLE = 60  # programs whose code is shown
@@ -68,12 +67,7 @@ def _outcome(effect: EffectRecord) -> str:
         return f"{usage['completion']} tokens from {effect.request['model']}"
     if effect.kind != "evaluate":
         return MISSING
-    if effect.reply["failure"]:
-        return f"failed: {effect.reply['failure']['kind']}"
-    scores = effect.reply["scores"] or {}
-    if (error := scores.get("nrmse_reference")) is not None:
-        return f"error {error_text(error)} against the reference solution"
-    return f"error {error_text(scores.get('nrmse'))}"
+    return outcome_text(effect.reply)
 
 
 def _programs(runs: tuple[ProgramRun, ...]) -> Section:
@@ -93,11 +87,11 @@ def _programs(runs: tuple[ProgramRun, ...]) -> Section:
 
 
 def _program(name: str, runs: list[ProgramRun]) -> Details:
-    outcomes = ", ".join(f"{run.split} {run.failure or error_text(run.error)}" for run in runs)
+    outcomes = ", ".join(f"{run.split} {run.outcome}" for run in runs)
     blocks: list[Block] = [Code(runs[-1].code)]
     for run in runs:
         where = f"{run.node or 'this machine'}{f', job {run.job}' if run.job else ''}"
-        facts = (("outcome", run.failure or error_text(run.error)), ("where", where))
+        facts = (("outcome", run.outcome), ("where", where))
         blocks += [Heading(f"{run.split}"), Facts((*facts, ("time", duration_text(run.seconds))))]
         printed = (run.message, run.traceback, run.stdout, run.stderr)
         blocks += (Code(text, "text", wrap=True) for text in printed if text.strip())

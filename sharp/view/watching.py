@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hpc.errors import ExpectedError
-from sharp.document import MISSING, error_text, plural
+from sharp.document import MISSING, plural
 from sharp.view.finding import Signature, find_runs, signature
 
 if TYPE_CHECKING:
@@ -37,20 +37,13 @@ class Row:
     @classmethod
     def of(cls, name: str, seen: Status) -> Row:
         """Return the row of a run that has been looked at."""
+        from sharp.runs import known_error
+
         dollars = "unknown" if seen.dollars is None else f"${seen.dollars:.2f}"
         stage = seen.stage if seen.finished or seen.controller else f"{seen.stage}, no process is running"
         spent = f"{plural(seen.calls, 'call')}, {plural(seen.executions, 'run')}, {dollars}"
-        return cls(name, seen.problem, seen.method, stage, _best(seen), spent)
-
-
-def _best(seen: Status) -> str:
-    """Return the error of the best program: against the reference solution, where that is known."""
-    known = {
-        "the reference solution": seen.best_nrmse_reference,
-        "the data": seen.best_nrmse,
-        "its equations (residual)": seen.best_residual,
-    }
-    return next((f"{error_text(e)} against {what}" for what, e in known.items() if e is not None), MISSING)
+        best = known_error(seen.best_nrmse_reference, seen.best_nrmse, seen.best_residual) or MISSING
+        return cls(name, seen.problem, seen.method, stage, best, spent)
 
 
 @dataclass

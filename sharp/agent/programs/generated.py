@@ -5,20 +5,30 @@ from __future__ import annotations
 import math
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
 
 import numpy as np
 from pydantic import Field, model_validator
 
+from sharp.agent.built_tools import (
+    MODULE,
+    Library,
+    signature,
+    tools_built,
+    tools_imported,
+    with_tools,
+)
 from sharp.agent.memory import ToolRecord
 from sharp.agent.programs.program_sandbox import program_sandbox
 from sharp.agent.responses import WrittenProgram, read_declined
 from sharp.agent.toolkit.solver_tools import SOLUTION
 from sharp.agent.tools import Parameters, ToolContext, ToolError, ToolResult, tool
+from sharp.error_messages import valid_values
 from sharp.errors import ReplyError
 from sharp.evaluation import CallPlan, CandidateFailure, FailureKind, SolverCall, modules_imported
-from sharp.llm import extract_code, extract_json, render
+from sharp.llm import extract_code, extract_json, render, texts_of
 from sharp.problems import Identifier, ResourceLimits
 from sharp.solvers import Array, DiscreteSolution, RefinementStudy, ResolutionAttempt, recurrence
 
@@ -45,6 +55,7 @@ class ProgramFailed(ToolError):
 class GeneratedSolution:
     """The fields of a problem as a program computes them; each run may take `wall_s` seconds.
 
+    `tools` are the built tools that it imports.
     `evaluate` runs it anew for other points or times and remembers what it returned, as checks ask for the same more
     than once.
     """
@@ -53,6 +64,7 @@ class GeneratedSolution:
     fields: int
     steady: bool
     wall_s: float
+    tools: Library = field(default_factory=dict)
     _known: dict[tuple[bytes, bytes], Array] = field(default_factory=dict, compare=False, repr=False)
 
     def evaluate(self, points: Array, times: Array) -> Array:
@@ -72,7 +84,8 @@ class GeneratedSolution:
         return self._known[key][:, back]
 
     def _run(self, points: Array, moments: Array) -> Array:
-        if foreign := modules_imported(self.code) - {*ALLOWED, *sys.stdlib_module_names}:
+        known = {*ALLOWED, *sys.stdlib_module_names, *([MODULE] if self.tools else [])}
+        if foreign := modules_imported(self.code) - known:
             found = ", ".join(sorted(foreign))
             allowed = " and ".join(ALLOWED)
             raise ProgramFailed(
@@ -82,8 +95,9 @@ class GeneratedSolution:
             )
         shape = (self.fields, max(1, len(moments)), len(points))
         call = SolverCall("scored", {"points": points, "times": moments}, {}, {"values": shape})
+        code = with_tools(self.code, self.tools)
         result = program_sandbox().result(
-            self.code, CallPlan(FUNCTION, (call,)), ResourceLimits(self.wall_s, MEMORY_MB)
+            code, CallPlan(FUNCTION, (call,)), ResourceLimits(self.wall_s, MEMORY_MB)
         )
         if result.failure is not None:
             raise ProgramFailed(result.failure)
@@ -94,7 +108,7 @@ class ProgramArgs(Parameters):
     """A program, and what its author says of the problem: where it is posed, for how long, and for which fields.
 
     `bounds` holds the ends of each axis of the domain, or of the smallest box around it; `inside` some points of a
-    domain that is not a box.
+    domain that is not a box. `imported` are the built tools that it imports, `built` those that it leaves.
     """
 
     code: Annotated[str, Field(min_length=1)]
@@ -102,6 +116,8 @@ class ProgramArgs(Parameters):
     time: Interval | None = None
     fields: Annotated[tuple[Identifier, ...], Field(min_length=1)]
     inside: tuple[tuple[float, ...], ...] = ()
+    imported: Mapping[str, str] = Field({})
+    built: Mapping[str, str] = Field({})
 
     @model_validator(mode="after")
     def _sound(self) -> ProgramArgs:
@@ -147,7 +163,9 @@ class ProgramArgs(Parameters):
 def run_program(call: ToolContext) -> ToolResult:
     """Runs a program in a sandbox and takes what it returns for the solution."""
     written: ProgramArgs = call.parameters
-    program = GeneratedSolution(written.code, len(written.fields), written.time is None, call.wall_s)
+    program = GeneratedSolution(
+        written.code, len(written.fields), written.time is None, call.wall_s, written.imported
+    )
     began = time.perf_counter()
     values = program.evaluate(written.points, written.moments)
     if failure := _not_finite(written, values):
@@ -170,28 +188,47 @@ def _not_finite(written: ProgramArgs, values: Array) -> CandidateFailure | None:
     return CandidateFailure("non_finite", f"{len(bad)} of {values.size} values are NaN or infinite; {first}.")
 
 
-def prompt_for(statement: str, failed: ToolRecord | None = None) -> str:
-    """Return what asks for a program, or for another one where the last has failed."""
-    values = {"statement": statement, "allowed": ", ".join(ALLOWED)}
+def prompt_for(statement: str, library: Library | None = None, failed: ToolRecord | None = None) -> str:
+    """Return what asks for a program, or for another one where the last has failed.
+
+    With a library, even an empty one, it may import tools and leave some.
+    """
+    values = {
+        "statement": statement,
+        "allowed": ", ".join(ALLOWED),
+        "builds": library is not None,
+        "tools": [signature(name, source) for name, source in (library or {}).items()],
+    }
     if failed is None:
         return render("agent/program", **values)
     code = failed.recipe.parameters["code"].rstrip()
     return render("agent/program_retry", **values, code=code, error=failed.error)
 
 
-def parse_program(text: str) -> WrittenProgram:
+def parse_program(text: str, library: Library | None = None) -> WrittenProgram:
     """Return the parameters of `run_program` by an answer: its Python block, and the keys of its JSON object.
 
-    An object that asks the user or refuses needs no program.
+    An object that asks the user or refuses needs no program. `library` is that of `prompt_for`.
 
     Raises `ReplyError` listing what is wrong. A syntax error is none of that: it is the program's.
     """
     stated = extract_json(text)
     if declined := read_declined(stated):
         return declined
-    stated.pop("code", None)
+    code, named = extract_code(text, FUNCTION), texts_of(stated.pop(MODULE, None))
+    told = {name: value for name, value in stated.items() if name not in ("code", "imported", "built")}
+    tools = {} if library is None else _tools_of(code, named, library)
     try:
-        written = run_program.checked({**stated, "code": extract_code(text, FUNCTION)})
+        written = run_program.checked({**told, **tools, "code": code})
     except ToolError as error:
         raise ReplyError(str(error)) from None
     return WrittenProgram(written.model_dump(mode="json", exclude_defaults=True))
+
+
+def _tools_of(code: str, named: tuple[str, ...], library: Library) -> dict[str, Library]:
+    """Return the tools that a program imports and builds; raises `ReplyError` for one that there is not."""
+    names = tools_imported(code, library)
+    if unknown := [name for name in names if name not in library]:
+        raise ReplyError(f"unknown tool '{unknown[0]}'; {valid_values('tools', unknown[0], library)}")
+    imported = {name: library[name] for name in names}
+    return {"imported": imported, "built": tools_built(code, named, imported)}

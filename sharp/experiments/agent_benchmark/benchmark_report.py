@@ -75,6 +75,8 @@ COSTS = {
     "tool_calls": "uses of tools",
     "corrections": "corrections",
     "plans": "plans",
+    "tools_built": "tools built",
+    "tools_used": "tools of earlier cases used",
 }
 _TEMPLATE = "fixed template"
 _FLOORS = "floors2"  # begins the names of files that are kept; goes up with what they hold
@@ -211,7 +213,10 @@ def _without_failed(trials: DataFrame) -> DataFrame:
 def mean_costs(trials: DataFrame) -> DataFrame:
     """Return the means of each cost by arm, over all runs that did not fail, with their number as `runs`."""
     runs = trials.groupby("arm", sort=False).size().rename("runs")
-    known = trials.assign(tokens=trials["prompt_tokens"] + trials["completion_tokens"])
+    known = trials.assign(
+        tokens=trials["prompt_tokens"] + trials["completion_tokens"],
+        **{name: trials[name].map(len) for name in ("tools_built", "tools_used")},
+    )
     means = _without_failed(known).groupby("arm", sort=False)[list(COSTS)].mean()
     return DataFrame(runs).join(means).reset_index()
 
@@ -455,7 +460,8 @@ def publish_benchmark(folder: Path, data: BenchmarkReportData, page: str, rows_n
     rows = data.frame
     names = dict.fromkeys(name for scores in rows["figures"] for name in scores)
     scores = {name: [each.get(name) for each in rows["figures"]] for name in names}
-    flat = rows.drop(columns="figures").assign(**scores)
+    # Tools by their names: their sources are in the log and in the sessions.
+    flat = rows.drop(columns="figures").assign(**scores, tools_built=rows["tools_built"].map(list))
     return publish(folder, page, build_report(data), rows_name, flat)
 
 

@@ -22,6 +22,7 @@ from sharp.solvers import (
     evaluate,
     interior_points,
     known_eigenvalues,
+    largest_error,
     norm_of,
     relative_distance,
     sample_times,
@@ -150,8 +151,8 @@ def score(case: Problem, truth: HeldOutReference, found: Problem, solution: Disc
     if not np.all(np.isfinite(values)):
         return Score(matched_by_position=matched_by_position)
     return Score(
-        relative_distance(values, truth.values, norm_of(case)),
-        _largest(values, truth.values),
+        relative_distance(case, values, truth.values, norm_of(case)),
+        largest_error(case, values, truth.values),
         matched_by_position,
         max(TOLERANCE, case.specification.accuracy),
     )
@@ -181,10 +182,3 @@ def _of_eigenvalues(truth: HeldOutReference, solution: DiscreteSolution) -> Scor
     found = np.array(solution.eigenvalues[:wanted])
     error = eigenvalue_distance(found, np.array(truth.eigenvalues))
     return Score(error, error)
-
-
-def _largest(values: Array, exact: Array) -> float:
-    sizes = np.max(np.abs(exact), axis=(1, 2))
-    largest = float(np.max(sizes)) or 1.0
-    scale = np.where(sizes > 1e-6 * largest, sizes, largest)
-    return float(np.max(np.max(np.abs(values - exact), axis=(1, 2)) / scale))

@@ -7,7 +7,6 @@ The standard library's `ProcessPoolExecutor` loses all items at work when one wo
 from __future__ import annotations
 
 import os
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -19,7 +18,6 @@ from typing import Generic, TypeVar
 from pebble import ProcessExpired, ProcessPool
 
 from hpc.processes import die_with_parent
-from sharp.document import left_text
 
 Item = TypeVar("Item")
 Found = TypeVar("Found")
@@ -64,12 +62,6 @@ def map_unordered(
                     yield future.result()
                 except ProcessExpired as error:
                     yield WorkerDied(item, error.exitcode)
-
-
-def counter(total: int) -> Callable[[int], str]:
-    """Return what tells how many of all items are done, and how long the rest takes: `[3/12, 40 s left]`."""
-    start = time.monotonic()
-    return lambda done: f"[{done}/{total}{left_text(time.monotonic() - start, done, total)}]"
 
 
 @contextmanager

@@ -7,11 +7,18 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from hpc.journal import EffectRecord, read_run
-from sharp.agent import PROGRAMS, GraphMemory, SessionResult, ToolError, run_session
+from hpc.journal import EffectRecord, Journal, journal_path, read_run
+from sharp.agent import PROGRAMS, GraphMemory, ModelCalls, SessionResult, ToolError, run_session
+from sharp.config import RunConfig
+from sharp.errors import BudgetExceeded
 from sharp.experiments.agent_benchmark.chain_scoring import AcceptedChains
 from sharp.experiments.agent_benchmark.held_out import HeldOutReference, Score, held_out_reference, score
-from sharp.experiments.agent_benchmark.trial_folder import config_in, read_result, write_result
+from sharp.experiments.agent_benchmark.trial_folder import (
+    config_in,
+    read_result,
+    tools_in,
+    write_result,
+)
 from sharp.experiments.agent_benchmark.trials import (
     BenchmarkTrial,
     IllPosedOutcome,
@@ -20,13 +27,14 @@ from sharp.experiments.agent_benchmark.trials import (
     TrialResult,
     trial_of,
 )
-from sharp.llm import ChatReply, ModelCard, TokenUsage
+from sharp.llm import ModelCard, make_backend
 from sharp.problems import BenchmarkCase, IllPosedCase, check_well_posedness, diagnose, to_yaml
-from sharp.runs import load_cards
+from sharp.runs import BudgetGuard, ledger_of, load_cards
 
 _ERRORS = 5  # parameter errors that a row names
 
-Cards = Mapping[str, ModelCard]
+STOPPED = "stopped"
+"""What a result holds, and nothing else, where the trial's budget ended it: the reason."""
 
 
 def perform_trial(folder: str, references: str) -> None:
@@ -36,18 +44,37 @@ def perform_trial(folder: str, references: str) -> None:
     """
     place = Path(folder)
     config = config_in(place)
-    trial = trial_of(config)
+    trial = trial_of(config, tools_in(place))
     if read_result(place, trial.key) is None:
-        found = run_trial(trial, place, Path(references), load_cards(config))
-        write_result(place, trial.key, asdict(found), failed=found.failed)
+        try:
+            found = run_trial(trial, place, Path(references), config)
+        except BudgetExceeded as stop:
+            write_result(place, trial.key, {STOPPED: str(stop)}, failed=True)
+        else:
+            write_result(place, trial.key, asdict(found), failed=found.failed)
 
 
-def run_trial(trial: BenchmarkTrial, folder: Path, references: Path, cards: Cards | None = None) -> Result:
-    """Run a trial in its folder, or resume it, and score it; an error becomes a failed result."""
+def recorded_effects(folder: Path) -> dict[str, EffectRecord]:
+    """Return what the sessions of a trial have recorded, by session and path."""
+    sessions = (path for path in sorted(folder.glob("session-*")) if journal_path(path).exists())
+    return {
+        f"{session.name}/{path}": effect
+        for session in sessions
+        for path, effect in read_run(session).effects.items()
+    }
+
+
+def run_trial(trial: BenchmarkTrial, folder: Path, references: Path, config: RunConfig) -> Result:
+    """Run a trial in its folder, or resume it, and score it; an error becomes a failed result.
+
+    Raises `BudgetExceeded` where what is paid for from now on has used up the budget of the configuration.
+    """
     try:
         if isinstance(trial.case, IllPosedCase):
-            return _of_ill_posed(trial, trial.case, folder, cards)
-        return _scored(trial, *_standard(trial.case, references), folder, cards)
+            return _of_ill_posed(trial, trial.case, folder, config)
+        return _scored(trial, *_standard(trial.case, references), folder, config)
+    except BudgetExceeded:
+        raise
     except Exception as error:  # noqa: BLE001 - one trial that fails must not end the others
         return failed_result(trial, f"{type(error).__name__}: {error}")
 
@@ -88,16 +115,39 @@ def _failed_ill_posed(trial: BenchmarkTrial, case: IllPosedCase, reason: str) ->
     return IllPosedResult(trial.key, *about, expected, "failed", reason)
 
 
+def _played(trial: BenchmarkTrial, folder: Path, config: RunConfig) -> tuple[SessionResult, dict[str, Any]]:
+    """Carry the session of a trial out within its budget; return it with what it took, interruptions left out."""
+    cards = load_cards(config)
+
+    def guard_of(journal: Journal) -> BudgetGuard:
+        before = set(journal.effects)
+
+        def paid() -> list[EffectRecord]:
+            return [each for path, each in journal.effects.items() if path not in before]
+
+        return BudgetGuard(config.budget, cards, paid, lambda _: None)
+
+    calls = ModelCalls(lambda card: make_backend(card, **config.models.patience), guard_of)
+    session = run_session(folder, trial.settings, cards=cards, calls=calls)
+    if session.outcome.exhausted and session.calls < session.settings.allowance.calls:
+        raise BudgetExceeded(session.outcome.reason)
+    return session, _costs(read_run(session.folder).effects, cards)
+
+
 def _of_ill_posed(
-    trial: BenchmarkTrial, case: IllPosedCase, folder: Path, cards: Cards | None
+    trial: BenchmarkTrial, case: IllPosedCase, folder: Path, config: RunConfig
 ) -> IllPosedResult:
     """Run a trial on a problem that cannot be solved as it stands, and say what the team did."""
-    session = run_session(folder, trial.settings, cards=cards)
-    costs = _costs(read_run(session.folder).effects)
+    session, costs = _played(trial, folder, config)
     return replace(
         _failed_ill_posed(trial, case, session.outcome.reason),
         outcome=outcome_of(session),
-        **{name: costs[name] for name in ("calls", "prompt_tokens", "completion_tokens", "seconds")},
+        tools_used=session.tools_used,
+        tools_built=session.tools_built,
+        **{
+            name: costs[name]
+            for name in ("calls", "prompt_tokens", "completion_tokens", "dollars", "seconds")
+        },
     )
 
 
@@ -122,10 +172,10 @@ def _scored(
     truth: HeldOutReference,
     accepted: AcceptedChains,
     folder: Path,
-    cards: Cards | None,
+    config: RunConfig,
 ) -> TrialResult:
     assert isinstance(trial.case, BenchmarkCase), "the problem is well posed"
-    session = run_session(folder, trial.settings, cards=cards)
+    session, costs = _played(trial, folder, config)
     memory, found = session.outcome.memory, session.problem
     solution = session.solution.solution if session.solution else None
     # A program says nothing of the problem that it is for: it is asked for values in the case's own coordinates.
@@ -147,7 +197,9 @@ def _scored(
         parameters=process.parameters.share,
         parameter_errors=tuple(map(str, process.parameters.wrong[:_ERRORS])),
         alarm=_alarm(trial.case),
-        **_costs(read_run(session.folder).effects),
+        tools_used=session.tools_used,
+        tools_built=session.tools_built,
+        **costs,
     )
 
 
@@ -158,16 +210,16 @@ def failed_checks(memory: GraphMemory) -> int:
     return sum(record.failed for record in records) + sum(not finding.passed for finding in findings)
 
 
-def _costs(effects: Mapping[str, EffectRecord]) -> dict[str, Any]:
+def _costs(effects: Mapping[str, EffectRecord], cards: Mapping[str, ModelCard]) -> dict[str, Any]:
     """Return what a trial took by its journal, interruptions left out."""
-    chats = [effect for effect in effects.values() if effect.kind == "chat"]
-    usage = sum((ChatReply.from_json(effect.reply).usage for effect in chats), TokenUsage())
+    total = ledger_of(effects.values(), cards).total
     paths = [path.partition("/retry-")[0] for path in effects]
     numbered = [path.rpartition("-") for path in dict.fromkeys(paths)]
     return {
-        "calls": len(chats),
-        "prompt_tokens": usage.prompt,
-        "completion_tokens": usage.completion,
+        "calls": total.calls,
+        "prompt_tokens": total.usage.prompt,
+        "completion_tokens": total.usage.completion,
+        "dollars": total.dollars,
         "seconds": sum(float(effect.meta["seconds"]) for effect in effects.values()),
         "tool_calls": sum(effect.kind == "tool_call" for effect in effects.values()),
         "corrections": sum(name.endswith("/parameters") and int(number) > 1 for name, _, number in numbered),

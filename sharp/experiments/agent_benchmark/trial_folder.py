@@ -1,6 +1,7 @@
 """The folder of a trial, which is all that crosses between the processes that want it done and those that do it.
 
 TRIAL/trial.json        the configuration of the trial
+TRIAL/tools.json        the tools that it takes over from trials before it, by name, if any
 TRIAL/session-<hash>/   the session of the team (`sharp.agent.sessions`), which is resumed
 TRIAL/result.json       the result, with the key of the trial
 """
@@ -17,7 +18,7 @@ from hpc.files import make_directory, write_atomic
 if TYPE_CHECKING:
     from sharp.config import RunConfig
 
-_CONFIG, _RESULT = "trial.json", "result.json"
+_CONFIG, _TOOLS, _RESULT = "trial.json", "tools.json", "result.json"
 
 
 def is_trial(folder: Path) -> bool:
@@ -32,10 +33,19 @@ def config_in(folder: Path) -> RunConfig:
     return RunConfig.model_validate_json((folder / _CONFIG).read_bytes())
 
 
-def write_trial(folder: Path, config: RunConfig, key: str) -> None:
+def tools_in(folder: Path) -> dict[str, str]:
+    """Return the tools that the trial in a folder takes over."""
+    path = folder / _TOOLS
+    found: dict[str, str] = json.loads(path.read_bytes()) if path.exists() else {}
+    return found
+
+
+def write_trial(folder: Path, config: RunConfig, key: str, tools: Mapping[str, str]) -> None:
     """Make the folder of a trial; what is there and not its result, or that of a failure, is forgotten."""
     make_directory(folder)
     write_atomic(folder / _CONFIG, config.model_dump_json(exclude_defaults=True).encode())
+    if tools:
+        write_atomic(folder / _TOOLS, json.dumps(dict(tools)).encode())
     known = read_result(folder, key)
     if known is None or known["failed"]:
         (folder / _RESULT).unlink(missing_ok=True)

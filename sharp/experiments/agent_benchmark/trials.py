@@ -12,11 +12,11 @@ import json
 import re
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal, cast, get_args
 
-from sharp.agent import POLICIES, ROLES, AgentConfig, Policy, models_of_team
+from sharp.agent import BUILDS, POLICIES, ROLES, AgentConfig, Library, Policy, grown, models_of_team
 from sharp.config import RunConfig
 from sharp.error_messages import valid_values
 from sharp.errors import ConfigurationError, SpecificationError
@@ -86,12 +86,14 @@ class BenchmarkTrial:
     """One trial: an arm works on one statement of a case.
 
     `seed` counts trials of one kind; the session's own differs from case to case, and is the same for all arms.
+    `tools` are those that the trials before it built (`handed_over`).
     """
 
     arm: Arm
     case: BenchmarkCase | IllPosedCase
     statement: ProblemStatement
     seed: int
+    tools: Library = field(default_factory=dict)
 
     @property
     def settings(self) -> AgentConfig:
@@ -99,7 +101,14 @@ class BenchmarkTrial:
         models = dict(zip(ROLES, self.arm.models, strict=True))
         # With one seed for all, what is drawn would be the same at the same step of every case.
         own = zlib.crc32(f"{self.case.id}/{self.statement.style}/{self.seed}".encode())
-        return AgentConfig(self.statement.text, models, self.arm.policy, own, self.arm.error_rate)
+        return AgentConfig(
+            self.statement.text,
+            models,
+            self.arm.policy,
+            own,
+            self.arm.error_rate,
+            tools=dict(self.tools),
+        )
 
     @property
     def key(self) -> str:
@@ -205,8 +214,34 @@ def _statements(case: BenchmarkCase | IllPosedCase, styles: Sequence[str]) -> It
     yield from (statement for statement in said if statement.style in styles)
 
 
-def trial_of(config: RunConfig) -> BenchmarkTrial:
-    """Return the trial that a cell's configuration describes.
+def chains(configs: Mapping[str, RunConfig]) -> dict[str, str]:
+    """Return for each trial that takes over the tools of another one the name of that, by the order of the trials.
+
+    Tools are handed on from case to case by trials of one arm, seed and style whose policy builds some.
+    """
+    last: dict[tuple[str, str, float, str | None, int], str] = {}
+    before = {}
+    for name, config in configs.items():
+        options = config.trial
+        if options is None or options.policy != BUILDS:
+            continue
+        group = (options.policy, options.team, options.error_rate, options.style, config.seed)
+        if group in last:
+            before[name] = last[group]
+        last[group] = name
+    return before
+
+
+def handed_over(results: Iterable[Result]) -> dict[str, str]:
+    """Return the tools that trials leave to the next one, the first of them first."""
+    library: dict[str, str] = {}
+    for result in results:
+        library = grown(library, result.tools_used, result.tools_built)
+    return library
+
+
+def trial_of(config: RunConfig, tools: Library | None = None) -> BenchmarkTrial:
+    """Return the trial that a cell's configuration describes, with the tools that it takes over.
 
     Raises `ConfigurationError` and `SpecificationError` for unknown names.
     """
@@ -220,7 +255,7 @@ def trial_of(config: RunConfig) -> BenchmarkTrial:
     if statement is None:
         raise ConfigurationError(f"case '{case.id}' has no statement in style {options.style}")
     arm = Arm(cast(Policy, options.policy), models_of_team(options.team), options.error_rate)
-    return BenchmarkTrial(arm, case, statement, config.seed)
+    return BenchmarkTrial(arm, case, statement, config.seed, tools or {})
 
 
 Ending = Literal["solved", "specified", "unsolved", "needs_clarification", "rejected", "failed"]
@@ -250,10 +285,13 @@ class TrialResult:
     calls: int = column("calls of models", 0)
     prompt_tokens: int = column("prompt tokens", 0)
     completion_tokens: int = column("completion tokens", 0)
+    dollars: float | None = column("cost of calls", 0.0, "$")
     seconds: float = column("time of all calls of models and tools", 0.0, "s")
     tool_calls: int = column("calls of tools", 0)
     corrections: int = column("steps whose parameters were chosen again", 0)
     plans: int = column("plans", 0)
+    tools_used: tuple[str, ...] = column("tools of earlier trials that its program imports", ())
+    tools_built: Mapping[str, str] = column("sources of the tools that it leaves, by name", dict)
     figures: Mapping[str, float] = column("scores of the tool chain by name", dict, "1")
     parameters: float | None = column("share of the chain's parameters that are right", unit="1")
     parameter_errors: tuple[str, ...] = column("what is wrong with its parameters", ())
@@ -267,7 +305,8 @@ class TrialResult:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> TrialResult:
         """Rebuild a row from its plain form."""
-        return cls(**{**data, "parameter_errors": tuple(data["parameter_errors"])})
+        texts = {name: tuple(data[name]) for name in ("parameter_errors", "tools_used")}
+        return cls(**{**data, **texts})
 
 
 IllPosedOutcome = Literal["question", "refusal", "solved wrongly", "invented", "gave up", "failed"]
@@ -291,7 +330,10 @@ class IllPosedResult:
     calls: int = column("calls of models", 0)
     prompt_tokens: int = column("prompt tokens", 0)
     completion_tokens: int = column("completion tokens", 0)
+    dollars: float | None = column("cost of calls", 0.0, "$")
     seconds: float = column("time of all calls of models and tools", 0.0, "s")
+    tools_used: tuple[str, ...] = column("tools of earlier trials that its program imports", ())
+    tools_built: Mapping[str, str] = column("sources of the tools that it leaves, by name", dict)
 
     @property
     def failed(self) -> bool:
@@ -304,4 +346,6 @@ Result = TrialResult | IllPosedResult
 
 def result_of(trial: Mapping[str, Any]) -> Result:
     """Return the result of a trial from its plain form, as the row of its cell has it."""
-    return IllPosedResult(**trial) if "outcome" in trial else TrialResult.from_json(trial)
+    if "outcome" in trial:
+        return IllPosedResult(**{**trial, "tools_used": tuple(trial["tools_used"])})
+    return TrialResult.from_json(trial)

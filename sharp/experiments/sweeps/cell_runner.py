@@ -12,6 +12,7 @@ from hpc.campaign import StopWaiter
 from hpc.errors import HpcError, InfrastructureError, StorageFull, WorkCancelled
 from hpc.journal import Journal, read_run
 from hpc.slurm import SlurmError
+from sharp.agent import Library
 from sharp.config import RunConfig
 from sharp.errors import SharpError
 from sharp.experiments.run_summary import RunSummary
@@ -105,7 +106,10 @@ class StageTracker:
 
 @dataclass(frozen=True)
 class CellContext:
-    """What the active runs of a sweep share; with `on_cluster`, jobs serve the models whose cards say how."""
+    """What the active runs of a sweep share; with `on_cluster`, jobs serve the models whose cards say how.
+
+    `tools` are those that a trial takes over, by its cell.
+    """
 
     folder: Path
     site: ExecutionBackend
@@ -114,6 +118,7 @@ class CellContext:
     listener: SweepListener
     leave: StopWaiter
     trials: TrialSite
+    tools: Callable[[str], Library]
     steal_lease: bool = False
     on_cluster: bool = False
 
@@ -145,7 +150,8 @@ async def run_cell(cell: Cell, share: SharedPrefix | None, context: CellContext)
 async def _trial(cell: Cell, context: CellContext) -> CellResult:
     """Carry a trial of agents out, unless it is time to leave: what has been recorded of it is kept."""
     context.listener.cell_started(cell.id, "a trial of agents")
-    doing = asyncio.ensure_future(run_trial_cell(cell, context.folder, context.trials))
+    work = run_trial_cell(cell, context.folder, context.trials, context.tools(cell.id))
+    doing = asyncio.ensure_future(work)
     leaving = asyncio.ensure_future(context.leave())
     try:
         await asyncio.wait({doing, leaving}, return_when=asyncio.FIRST_COMPLETED)

@@ -6,23 +6,45 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
-from math import ceil
-from typing import Any
+from statistics import fmean
+from typing import Any, cast
 
 from hpc.slurm import ClusterProfile
-from sharp.agent import AgentLimits
+from sharp.agent import Policy, most_calls
 from sharp.config import RunConfig
 from sharp.document import Block, Bullets, Paragraph, Table, plural, render_terminal
 from sharp.experiments.sweeps.cells import Cell
 from sharp.experiments.sweeps.fingerprint import ResourceCache
 from sharp.experiments.sweeps.plan import SweepPlan, counts
 from sharp.experiments.sweeps.prefix_graph import SharedPrefix
-from sharp.llm import NOTHING, RULE_BASED, Estimate, EstimateRange, Purpose, is_hosted
+from sharp.llm import (
+    NOTHING,
+    RULE_BASED,
+    Estimate,
+    EstimateRange,
+    Purpose,
+    TokenUsage,
+    dollars,
+)
 from sharp.llm.estimate import INSTRUCTION_TOKENS, PROGRAM_TOKENS, estimate
-from sharp.runs import prices_of, size_of
+from sharp.runs import count_jobs, prices_of, size_of
 
 # Before anything has been measured: the share of its time limit that an evaluation takes.
 _SHARE_OF_LIMIT = 0.1
+# Calls, prompt and completion tokens of a trial by policy: of the rule-based model with an error rate of 0.2.
+_TRIALS: Mapping[str, tuple[float, ...]] = {
+    "prog-act": (15, 24_000, 1_300),
+    "step-wise": (31, 49_000, 2_700),
+    "none": (8, 12_800, 800),
+    "octo": (40, 80_000, 2_200),
+    "tool-generation": (1.3, 1_700, 1_200),
+    "single-model": (1, 1_000, 1_000),
+    "translation": (10, 16_000, 900),
+}
+_OF_TRIALS = (
+    "a trial takes as much as those of its policy so far in this sweep, else what the rule-based model took; at most "
+    "all calls that its policy may make, with whole contexts and answers; roles share its tokens equally"
+)
 _SHOWN, _LINES = 6, 30
 _GIVEN = {
     "best-of-n": "its candidates and their debugging",
@@ -59,7 +81,7 @@ class SweepEstimate:
 
 def estimate_sweep(plan: SweepPlan, library: ResourceCache, cluster: ClusterProfile | None) -> SweepEstimate:
     """Return what the unfinished cells need; cells that have begun count as a whole."""
-    estimator = _Estimator(library, _measured_seconds(plan))
+    estimator = _Estimator(library, _measured_seconds(plan), _measured_trials(plan))
     needs = [estimator.needs(cell, plan.shares.get(cell.id)) for cell in plan.unfinished_cells]
     sums = {name: _sum(spans[name] for spans, _ in needs) for name in _SPANS}
     prices = [price for _, price in needs]
@@ -69,7 +91,14 @@ def estimate_sweep(plan: SweepPlan, library: ResourceCache, cluster: ClusterProf
         **sums,
         dollars=None if None in prices else _sum(price for price in prices if price is not None),
         evaluation_hours=_times(seconds, 1 / 3600),
-        jobs=None if cluster is None else _jobs(sums["evaluations"], seconds, cluster, plan, library),
+        jobs=None
+        if cluster is None
+        else count_jobs(
+            cluster,
+            library.cards_asked(cell.config for cell in plan.unfinished_cells),
+            sums["evaluations"],
+            seconds.expected,
+        ),
         gpu_hours=None if cluster is None else _times(seconds, cluster.role("evaluate").gpus / 3600),
         contexts=tuple(_small_contexts(plan, library)),
         assumptions=(*estimator.assumptions(), *_cluster_assumptions(cluster)),
@@ -181,9 +210,12 @@ _Needs = tuple[Mapping[str, EstimateRange], EstimateRange | None]
 class _Estimator:
     """Estimates cells; the same sizes and prices once."""
 
-    def __init__(self, library: ResourceCache, seconds: Mapping[str, float]) -> None:
+    def __init__(
+        self, library: ResourceCache, seconds: Mapping[str, float], trials: Mapping[str, tuple[float, ...]]
+    ) -> None:
         self._library = library
         self._seconds = seconds
+        self._trials = trials
         self._assumptions: dict[str, None] = {}
         self._estimate = cache(estimate)
 
@@ -208,12 +240,28 @@ class _Estimator:
         return spans, rest.dollars(prices_of(cell.config, self._library.cards_of(cell.config)))
 
     def _trial(self, config: RunConfig) -> _Needs:
-        """Return what a trial needs: how many calls it takes nobody knows, but they are bounded."""
-        most = AgentLimits().calls
-        calls = EstimateRange(most, most)
-        self._assumptions |= {f"a trial takes at most {most} calls; its tokens are not counted here": None}
-        free = all(card.kind == RULE_BASED for card in self._library.cards_of(config).values())
-        return {**dict.fromkeys(_SPANS, NOTHING), "calls": calls}, NOTHING if free else None
+        """Return what a trial needs: as much as those of its policy so far, and at most all that it may ask."""
+        assert config.trial is not None, "the configuration is that of a trial"
+        calls, prompt, completion = self._trials.get(config.trial.policy, _TRIALS[config.trial.policy])
+        most = most_calls(cast(Policy, config.trial.policy))
+        cards = self._library.cards_of(config).values()
+        longest = TokenUsage(
+            prompt=most * max(card.context for card in cards),
+            completion=most * max(card.sampling_for("solver").max_tokens for card in cards),
+        )
+        usual = TokenUsage(prompt=round(prompt), completion=round(completion))
+        spans = {
+            "calls": EstimateRange(calls, most),
+            "prompt_tokens": EstimateRange(prompt, longest.prompt),
+            "completion_tokens": EstimateRange(completion, longest.completion),
+        }
+        self._assumptions |= {_OF_TRIALS: None}
+        costs = [(dollars(usual, card.price), dollars(longest, card.price)) for card in cards]
+        known = [(mean, top) for mean, top in costs if mean is not None and top is not None]
+        price = None
+        if len(known) == len(costs):
+            price = EstimateRange(fmean(mean for mean, _ in known), max(top for _, top in known))
+        return {**dict.fromkeys(_SPANS, NOTHING), **spans}, price
 
     def assumptions(self) -> tuple[str, ...]:
         """Return the assumptions as sentences."""
@@ -229,6 +277,15 @@ class _Estimator:
         problem = self._library.problem_of(config)
         most = config.evaluation.wall_s or problem.limits.wall_s
         return EstimateRange(min(most, self._seconds.get(problem.id, _SHARE_OF_LIMIT * most)), most)
+
+
+def _measured_trials(plan: SweepPlan) -> dict[str, tuple[float, ...]]:
+    """Return by policy the mean calls, prompt and completion tokens of the trials that are finished."""
+    found: dict[str, list[tuple[int, int, int]]] = defaultdict(list)
+    for row in plan.record.rows.values():
+        if row.trial and row.state == "finished":
+            found[row.method].append((row.calls, row.prompt_tokens, row.completion_tokens))
+    return {policy: tuple(map(fmean, zip(*rows, strict=True))) for policy, rows in found.items()}
 
 
 def _small_contexts(plan: SweepPlan, library: ResourceCache) -> Iterator[str]:
@@ -285,29 +342,6 @@ def _measured_seconds(plan: SweepPlan) -> dict[str, float]:
             runs[cell.config.problem] += max(1, row.executions - row.cached_evaluations)
             seconds[cell.config.problem] += row.evaluation_seconds
     return {problem: seconds[problem] / runs[problem] for problem in runs}
-
-
-def _jobs(
-    evaluations: EstimateRange,
-    seconds: EstimateRange,
-    cluster: ClusterProfile,
-    plan: SweepPlan,
-    library: ResourceCache,
-) -> EstimateRange:
-    """Count a controller, servers, and elements: one for as many evaluations as the profile says, if they do not stay.
-
-    Those that stay for more evaluations are expected to be replaced only when their time is up.
-    """
-    cards = library.cards_asked(cell.config for cell in plan.unfinished_cells)
-    others = 1 + sum(map(is_hosted, cards)) * cluster.serving.replicas
-    dispatch, held_s = (
-        cluster.dispatch,
-        60 * cluster.role("evaluate").time * cluster.dispatch.slots_per_worker,
-    )
-    expected, most = (ceil(count / dispatch.pack) for count in (evaluations.expected, evaluations.most))
-    if dispatch.idle_timeout:
-        expected = min(expected, max(dispatch.max_workers, ceil(seconds.expected / held_s)))
-    return EstimateRange(others + expected, others + most)
 
 
 def _cluster_assumptions(cluster: ClusterProfile | None) -> tuple[str, ...]:

@@ -64,12 +64,15 @@ class ResourceCache:
         return prompt_hashes()
 
 
-def cell_fingerprint(config: RunConfig, library: ResourceCache) -> CellFingerprint:
-    """Return the identity of a cell with this configuration."""
+def cell_fingerprint(
+    config: RunConfig, library: ResourceCache, earlier: CellFingerprint | None = None
+) -> CellFingerprint:
+    """Return the identity of a cell with this configuration, which takes over what an `earlier` one leaves."""
     cards, prompts = library.cards_of(config), library.prompts
     decisive = {name: _part(card, _DECISIVE) for name, card in cards.items()}
     if config.trial is not None:
-        return CellFingerprint(_hash([trial_of(config).key, decisive]))
+        taken = [earlier.whole] if earlier else []
+        return CellFingerprint(_hash([trial_of(config).key, decisive, *taken]))
     problem = library.problem_of(config)
     whole = _hash([fixed_settings(config), problem.label, decisive])
     replays = (config.models.replay_from, config.genesis.replay_from, config.retry.of)

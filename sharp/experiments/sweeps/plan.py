@@ -6,7 +6,7 @@ A run keeps the configuration that it began with: results of different configura
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,9 +16,11 @@ from pydantic import ValidationError
 
 from hpc.errors import RunDirectoryError
 from hpc.journal import first_difference
+from sharp.agent import BUILDS
 from sharp.config import RunConfig
 from sharp.errors import ConfigurationError
 from sharp.experiments.agent_benchmark.trial_folder import config_in, is_trial
+from sharp.experiments.agent_benchmark.trials import chains
 from sharp.experiments.sweeps.cells import Cell, expand
 from sharp.experiments.sweeps.file import SweepFile
 from sharp.experiments.sweeps.fingerprint import CHANGEABLE, ResourceCache, cell_fingerprint
@@ -50,6 +52,11 @@ class SweepPlan:
     def states(self) -> Mapping[str, str]:
         """Where each cell of the file stands."""
         return {cell.id: self.record.state_of(cell.id, begun=cell.id in self.begun) for cell in self.cells}
+
+    @cached_property
+    def takes_over(self) -> Mapping[str, str]:
+        """The cell whose tools each cell takes over, for trials that do."""
+        return _takes_over(self.cells)
 
     @property
     def unfinished_cells(self) -> tuple[Cell, ...]:
@@ -83,7 +90,9 @@ def make_plan(sweep: SweepFile, folder: Path, library: ResourceCache) -> SweepPl
     configuration than the file says now.
     """
     cells = expand(sweep)
-    identities = {cell.id: cell_fingerprint(cell.config, library) for cell in cells}
+    before, identities = _takes_over(cells), dict[str, CellFingerprint]()
+    for cell in cells:
+        identities[cell.id] = cell_fingerprint(cell.config, library, identities.get(before.get(cell.id, "")))
     plan = SweepPlan(sweep, folder, cells, identities, read_record(folder), begun_runs(folder))
     changed = [
         cell
@@ -104,7 +113,12 @@ def _recorded(cell: Cell, plan: SweepPlan, library: ResourceCache) -> str:
     """Return the hash that a run was begun with; from the run itself where the log of the sweep is gone."""
     if cell.id in plan.record.cells:
         return plan.record.cells[cell.id].whole
-    return cell_fingerprint(_begun_with(plan.folder, cell.id), library).whole
+    before = plan.identities.get(plan.takes_over.get(cell.id, ""))
+    return cell_fingerprint(_begun_with(plan.folder, cell.id), library, before).whole
+
+
+def _takes_over(cells: Iterable[Cell]) -> dict[str, str]:
+    return chains({cell.id: cell.config for cell in cells})
 
 
 def _begun_with(folder: Path, cell: str) -> RunConfig:
@@ -137,7 +151,10 @@ def _difference(cell: Cell, folder: Path, library: ResourceCache) -> str:
     if then != now:
         return first_difference(then, now, "its configuration").removeprefix("its configuration.")
     if cell.config.trial is not None:
-        return "its case or a card of its models has changed"
+        taken = (
+            "" if cell.config.trial.policy != BUILDS else ", or a case before it, whose tools it takes over,"
+        )
+        return f"its case, a card of its models{taken} has changed"
     manifest = read_manifest(run_path(folder, cell.id))
     if manifest["problem"]["hash"] != library.problem_of(cell.config).hash:
         return "the specification of its problem has changed"

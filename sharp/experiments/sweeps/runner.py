@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -17,8 +18,10 @@ from hpc.campaign import StopWaiter
 from hpc.errors import HpcError
 from hpc.files import make_directory, remove_leftovers, write_atomic
 from hpc.journal import Lease, keep_beating, read_run
+from sharp.agent import Library
 from sharp.event_loop import run_coroutine
-from sharp.experiments.agent_benchmark.trials import result_of, trial_of
+from sharp.experiments.agent_benchmark.trial_folder import config_in, is_trial
+from sharp.experiments.agent_benchmark.trials import Result, handed_over, result_of, trial_of
 from sharp.experiments.publishing import ExperimentFiles, existing_files
 from sharp.experiments.run_summary import RunSummary
 from sharp.experiments.sweeps.cell_runner import (
@@ -56,7 +59,7 @@ from sharp.experiments.sweeps.sweep_log import (
     log_file,
     read_record,
 )
-from sharp.experiments.sweeps.trial_cells import TrialProcesses, TrialSite
+from sharp.experiments.sweeps.trial_cells import TrialProcesses, TrialSite, usage_of_trial
 from sharp.llm import ClusterUsage
 from sharp.runs import (
     Clock,
@@ -176,9 +179,12 @@ class SweepRunner:
             listener,
             self._until_leaving,
             trials,
+            self._tools,
             steal_lease,
             on_cluster,
         )
+        loop = asyncio.get_running_loop()
+        self._rests = {cell.id: loop.create_future() for cell in self._cells}
         form = plan.sweep.form
         self._publisher = Publisher(
             lambda: publish_sweep(plan.folder, form.name, form.description, writer.record)
@@ -224,11 +230,32 @@ class SweepRunner:
 
     async def _cell(self, cell: Cell) -> None:
         share = await self._donor(cell)
-        async with self._slots:
-            if not self._ends:
-                self._take_up(cell)
-                self._note(cell, await run_cell(cell, share, self._context))
+        if await self._may_take_over(cell):
+            async with self._slots:
+                if not self._ends:
+                    self._take_up(cell)
+                    self._note(cell, await run_cell(cell, share, self._context))
         self._stages.over(cell.id)
+        self._rests[cell.id].set_result(None)
+
+    async def _may_take_over(self, cell: Cell) -> bool:
+        """Wait for the trial whose tools a trial takes over; return whether they are known, if there is one."""
+        before = self._plan.takes_over.get(cell.id)
+        if before is None:
+            return True
+        if before in self._rests:
+            await asyncio.shield(self._rests[before])
+        row = self._writer.record.rows.get(before)
+        return row is not None and row.state == "finished"
+
+    def _tools(self, cell: str) -> Library:
+        """Return the tools that a trial takes over from those before it."""
+        rows, before = self._writer.record.rows, self._plan.takes_over.get(cell)
+        results = deque[Result]()
+        while before is not None:
+            results.appendleft(result_of(rows[before].trial))
+            before = self._plan.takes_over.get(before)
+        return handed_over(results)
 
     async def _donor(self, cell: Cell) -> SharedPrefix | None:
         """Wait until somebody has what a cell can take, or nobody will; then return whoever has most of it.
@@ -368,7 +395,9 @@ async def _run(
     at_once = _evaluations(plan)
     with TrialProcesses(at_once) as processes:
         async with PooledBackend(at_once) as site:
-            trials = TrialSite(lambda folder, _: processes.perform(folder), purse)
+            trials = TrialSite(
+                lambda folder, _: processes.perform(folder), purse, plan.sweep.form.limits.runs
+            )
             shared = SharedBackend(site, purse)
             runner = SweepRunner(plan, writer, shared, listener, trials, steal_lease=steal_lease)
             return await run_with_heartbeat(runner, lease)
@@ -401,15 +430,19 @@ def _spendings(plan: SweepPlan) -> Iterator[UsageTotals]:
     """Yield what each run has paid for: of those that did not come to rest, by their journals."""
     for cell in plan.begun:
         row = plan.record.rows.get(cell)
-        if row is not None and row.state != "unfinished":
+        trial_failed = row is not None and bool(row.trial) and row.state == "failed"  # its row has no costs
+        if row is not None and row.state != "unfinished" and not trial_failed:
             yield UsageTotals.of_row(row)
         else:
             yield _recorded(plan, cell)
 
 
 def _recorded(plan: SweepPlan, cell: str) -> UsageTotals:
+    folder = run_path(plan.folder, cell)
     try:
-        run = load_run(run_path(plan.folder, cell))
+        if is_trial(folder):
+            return usage_of_trial(folder, config_in(folder))
+        run = load_run(folder)
         effects = read_run(run.path).effects
     except HpcError:  # it will fail for this reason when it is taken up
         return UsageTotals()

@@ -25,12 +25,15 @@ from sharp.llm import (
     ChatBackend,
     ChatReply,
     ChatRequest,
+    ClusterUsage,
     ModelCard,
     check_budget,
     dollars,
+    used_of,
 )
 from sharp.runs import Clock, ExecutionBackend, RunDirectory, RunResources, backend, cached, policy_of
 
+_SHARED = ("calls", "tokens", "dollars")
 _ON_ANY = {"gpu_hours", "wall_time", "jobs"}
 _ON_CALLS = {"calls", "tokens", "dollars", *_ON_ANY}
 _ON_EVALUATIONS = {"evaluations", *_ON_ANY}
@@ -58,6 +61,7 @@ class SweepBudget:
         self.meters_gpus = budget.gpu_hours is not None
         self._spent = before
         self._in_flight = UsageTotals()
+        self._shares: list[BudgetOptions] = []
         self._clock = clock
         self._warn = warn
         self._warned: set[str] = set()
@@ -84,6 +88,42 @@ class SweepBudget:
             yield pay
         finally:
             self._in_flight -= price
+
+    @contextmanager
+    def share(
+        self, at_once: int, clock: Clock | None
+    ) -> Iterator[tuple[BudgetOptions, Callable[[UsageTotals], None]]]:
+        """Let a trial begin with its part of what is left, or raise; of `at_once` trials each has an equal part.
+
+        Who keeps to it leaves calls within the budget; tokens and dollars go beyond it by those of one call at most for
+        each trial, for they are known afterwards. What is given in the end is told to the second value.
+        """
+
+        def pay(given: UsageTotals) -> None:
+            self._spent += given
+
+        self._check(_ON_CALLS, clock)
+        share = self._part_of_rest(max(1, at_once - len(self._shares)))
+        self._shares.append(share)
+        try:
+            yield share, pay
+        finally:
+            self._shares.remove(share)
+
+    def _part_of_rest(self, parts: int) -> BudgetOptions:
+        used, found = used_of((self._spent + self._in_flight).ledger(), ClusterUsage()), dict[str, float]()
+        for name in _SHARED:
+            limit = getattr(self._limits, name)
+            if limit is None:
+                continue
+            given = sum(getattr(share, name) for share in self._shares)
+            part = (limit - (used[name] or 0) - given) / parts
+            found[name] = part if name == "dollars" else int(part)
+            if found[name] <= 0:
+                raise SweepBudgetExceeded(
+                    f"of the sweep, what is left of the budget of {limit:g} {name} is too little for another trial"
+                )
+        return BudgetOptions.model_validate(found)
 
     def _check(self, touched: set[str], clock: Clock | None) -> None:
         if self._limits == BudgetLimits():

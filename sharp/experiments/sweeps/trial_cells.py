@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,9 +18,10 @@ from pebble import ProcessExpired, ProcessPool
 
 from hpc.errors import InfrastructureError
 from hpc.journal import software_version
-from sharp.agent import ROLES
+from sharp.agent import ROLES, Library
+from sharp.config import RunConfig
 from sharp.experiments.agent_benchmark.process_pool import workers
-from sharp.experiments.agent_benchmark.runner import perform_trial
+from sharp.experiments.agent_benchmark.runner import STOPPED, perform_trial, recorded_effects
 from sharp.experiments.agent_benchmark.trial_folder import read_result, write_trial
 from sharp.experiments.agent_benchmark.trials import (
     BenchmarkTrial,
@@ -32,10 +33,10 @@ from sharp.experiments.agent_benchmark.trials import (
 from sharp.experiments.run_summary import RunSummary
 from sharp.experiments.sweeps.cells import Cell
 from sharp.experiments.sweeps.folder import run_path
-from sharp.experiments.sweeps.shared_backend import SweepBudget
+from sharp.experiments.sweeps.shared_backend import SweepBudget, SweepBudgetExceeded
 from sharp.experiments.sweeps.sweep_log import UsageTotals
-from sharp.llm import RULE_BASED, CallTotals
-from sharp.runs import Clock
+from sharp.llm import RULE_BASED
+from sharp.runs import Clock, ledger_of, load_cards
 
 NEEDS_S = 900
 """Seconds that a trial may need: a job with less time left takes none. One that is cut off goes on in another job."""
@@ -84,34 +85,44 @@ class TrialProcesses:
 
 @dataclass(frozen=True)
 class TrialSite:
-    """Where trials are done, and who pays: a budget is looked at before each trial, and charged after it."""
+    """Where trials are done, how many at a time, and who pays: each has a share of what is left of the budget."""
 
     perform: Perform
     purse: SweepBudget
+    at_once: int
     clock: Clock | None = None
 
 
-async def run_trial_cell(cell: Cell, sweep: Path, site: TrialSite) -> tuple[RunSummary, str]:
-    """Do the trial of a cell, or go on with it; return its row, and why it failed if it did.
+async def run_trial_cell(cell: Cell, sweep: Path, site: TrialSite, tools: Library) -> tuple[RunSummary, str]:
+    """Do the trial of a cell, which takes over these tools, or go on with it; return its row, and why it failed.
 
     Raises what `Perform` raises, and `SweepBudgetExceeded`.
     """
-    trial, folder = trial_of(cell.config), run_path(sweep, cell.id)
-    write_trial(folder, cell.config, trial.key)
-    with site.purse.charge(UsageTotals(CallTotals(calls=1)), site.clock) as pay:
-        await site.perform(folder, trial)
-        found = read_result(folder, trial.key)
-        if found is None:
-            raise InfrastructureError(f"{folder} holds no valid result")
-        result = result_of(found["result"])
-        row = _summary(trial, result)
-        pay(UsageTotals.of_row(row))
-    return row, result.reason if result.failed else ""
+    trial, folder = trial_of(cell.config, tools), run_path(sweep, cell.id)
+    before = recorded_effects(folder)
+    with site.purse.share(site.at_once, site.clock) as (budget, pay):
+        write_trial(folder, cell.config.model_copy(update={"budget": budget}), trial.key, tools)
+        try:
+            await site.perform(folder, trial)
+        finally:
+            pay(usage_of_trial(folder, cell.config, before))
+    found = read_result(folder, trial.key)
+    if found is None:
+        raise InfrastructureError(f"{folder} holds no valid result")
+    if reason := found["result"].get(STOPPED):
+        raise SweepBudgetExceeded(f"of the sweep, a trial has used up its share of what was left: {reason}")
+    result = result_of(found["result"])
+    return _summary(trial, result), result.reason if result.failed else ""
+
+
+def usage_of_trial(folder: Path, config: RunConfig, before: Collection[str] = ()) -> UsageTotals:
+    """Return what a trial has paid for by its journals, without the effects known `before`."""
+    effects = (effect for path, effect in recorded_effects(folder).items() if path not in before)
+    return UsageTotals(ledger_of(effects, load_cards(config)).total)
 
 
 def _summary(trial: BenchmarkTrial, result: Result) -> RunSummary:
     answered = sum(model == RULE_BASED for model in trial.arm.models)
-    dollars = 0.0 if answered == len(ROLES) else None
     return RunSummary(
         "failed" if result.failed else "finished",
         note=result.reason if result.failed else "",
@@ -128,8 +139,8 @@ def _summary(trial: BenchmarkTrial, result: Result) -> RunSummary:
         completion_tokens=result.completion_tokens,
         standalone_prompt_tokens=result.prompt_tokens,
         standalone_completion_tokens=result.completion_tokens,
-        dollars=dollars,
-        standalone_dollars=dollars,
+        dollars=result.dollars,
+        standalone_dollars=result.dollars,
         seconds=result.seconds,
         software=software_version(),
         trial=asdict(result),

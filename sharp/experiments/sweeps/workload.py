@@ -119,7 +119,10 @@ class SweepWorkload:
             async def perform(folder: Path, trial: BenchmarkTrial) -> None:
                 await backend.perform(folder, NEEDS_S, lambda: is_performed(folder, trial))
 
-            shared, trials = SharedBackend(backend, purse), TrialSite(perform, purse)
+            shared, trials = (
+                SharedBackend(backend, purse),
+                TrialSite(perform, purse, plan.sweep.form.limits.runs),
+            )
             runner = SweepRunner(plan, writer, shared, view, trials, leave=leave, on_cluster=True)
             outcome = await run_with_heartbeat(runner, lease)
         return self._step(plan, outcome)

@@ -14,7 +14,7 @@ from typing import get_args
 from pandas import DataFrame
 
 from sharp.document import Block, Details, Headline, Paragraph, Report, Section, Table, plural
-from sharp.experiments.agent_benchmark.process_pool import WorkerDied, counter, map_unordered
+from sharp.experiments.agent_benchmark.process_pool import WorkerDied, map_unordered
 from sharp.experiments.frame import frame_of
 from sharp.experiments.publishing import ExperimentFiles, publish
 from sharp.experiments.run_summary import dtypes_of
@@ -25,10 +25,12 @@ from sharp.experiments.verification_suite.trials import (
     VerificationTrial,
     run_trial,
 )
+from sharp.reference import ProgressCallback
 from sharp.solvers import ClockName
 
 CLASSES: tuple[str, ...] = (*get_args(Class), "failed")
 WRONG = "verified, wrong"
+AT_WORK = "problems are solved and verified"
 
 
 def list_trials(
@@ -43,9 +45,11 @@ def run_suite(
     trials: Sequence[VerificationTrial],
     workers: int,
     on_message: Callable[[str], None] = lambda _: None,
+    progress: ProgressCallback = lambda *_: None,
 ) -> tuple[VerificationResult, ...]:
     """Run all trials that have no row yet, or a failed one, in that many processes, and return all rows in order.
 
+    `on_message` is told each row, `progress` how many trials have ended.
     Raises `RunLocked` where another process does so, and KeyboardInterrupt; everything stays resumable.
     """
     with ResultsWriter(folder) as writer:
@@ -53,14 +57,15 @@ def run_suite(
             on_message(warning)
         rows = dict(writer.record.rows)
         left = [each for each in trials if each.key not in rows or rows[each.key].verdict == "failed"]
-        counted = counter(len(left))
+        progress(0, len(left), AT_WORK)
         for number, found in enumerate(
             map_unordered([[each] for each in left], run_trial, workers, writer.beat), 1
         ):
             row = _lost(found) if isinstance(found, WorkerDied) else found
             writer.add(row)
             rows[row.key] = row
-            on_message(f"{counted(number)} {format_row(row)}")
+            progress(number, len(left), AT_WORK)
+            on_message(format_row(row))
     return tuple(rows[each.key] for each in trials if each.key in rows)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -17,9 +17,15 @@ _NEEDED: dict[str, Any] = {"libraries": ("numpy", "scipy", "h5py", "jax", "zarr"
 
 
 def checkup(
-    name: str | None, roles: Sequence[RoleName], folder: Path, wait_s: float, *, job: bool = True
+    name: str | None,
+    roles: Sequence[RoleName],
+    folder: Path,
+    wait_s: float,
+    *,
+    job: bool = True,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Finding]:
-    """Yield findings as they are made; `name` is that of a cluster profile.
+    """Yield findings as they are made; `name` is that of a cluster profile, `tell` is told which job is waited for.
 
     Weights are looked for where the job runs, or here where there is none. Raises ConfigurationError for a
     profile that cannot be read.
@@ -35,7 +41,7 @@ def checkup(
         client = Slurm() if cluster is None else cluster_client(cluster, Path(records))
         yield from examine_submission(client, cluster, render_script)
         if cluster is not None and job:
-            check = NodeCheck(client, cluster, render_script, folder, wait_s)
+            check = NodeCheck(client, cluster, render_script, folder, wait_s, tell=tell)
             for role in roles:
                 yield from check.examine(role, order_for(cluster, role, folder))
 

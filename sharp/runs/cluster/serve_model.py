@@ -42,6 +42,8 @@ from sharp.runs.cluster.launch import UNKNOWN_ID, profile_of
 from sharp.runs.cluster.profiles import PROGRAM, render_script
 
 _EVERY_S = 2.0
+STOP_S = 60.0
+"""Seconds that ending servers may take."""
 
 MessageCallback = Callable[[str], None]
 
@@ -126,7 +128,7 @@ def _counts(service: ServerRegistration) -> ServerMetrics | None:
         return None
 
 
-def stop(folder: Path, wait_s: float = 60.0) -> bool:
+def stop(folder: Path, wait_s: float = STOP_S) -> bool:
     """End all servers of a folder in good order; return whether all have ended within the time.
 
     Raises ConfigurationError where nothing was served from there.

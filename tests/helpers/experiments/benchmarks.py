@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sharp.experiments.agent_benchmark.trials import BenchmarkTrial, Result, result_of, trial_matrix, trial_of
@@ -22,11 +22,14 @@ def planned(
     seeds: int = 1,
     styles: Sequence[str] = (),
     teams: Sequence[str] = ("rule-based",),
+    budget: Mapping[str, float] | None = None,
+    at_once: int = 1,
 ) -> SweepPlan:
     """The sweep of these trials as it stands in a folder."""
-    limits = {"runs": 1, "evaluations": 1}
+    limits = {"runs": at_once, "evaluations": at_once}
     matrix = trial_matrix(cases, policies, teams, rates, seeds, styles)
     content = {"name": "b", "base": {"problem": "", "trial": {}}, "matrix": matrix, "limits": limits}
+    content["budget"] = dict(budget or {})
     return make_plan(sweep_of(content), folder, ResourceCache())
 
 

@@ -162,7 +162,7 @@ def carry_out(
 
         async def play() -> SweepOutcome:
             purse = make_purse(plan, watch.warning, working_time(writer.record.worked_minutes))
-            trials = TrialSite(no_trial, purse)
+            trials = TrialSite(no_trial, purse, 1)
             runner = SweepRunner(plan, writer, SharedBackend(site, purse), watch, trials, leave=leave)
             return await run_with_heartbeat(runner, lease)
 

@@ -16,9 +16,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 
 import sharp
 from hpc.errors import RunDirectoryError
+from hpc.journal import read_run
 from sharp import api
 from sharp.config import RunConfig
 from sharp.errors import ClarificationNeeded, ConfigurationError, InputError, SpecificationError
@@ -70,19 +72,20 @@ def test_importing_sharp_loads_nothing_and_every_name_is_there() -> None:
     assert not set(loaded.split()) & HEAVY
     assert {name for name in loaded.split() if name.startswith("sharp")} == {"sharp", "sharp.version"}
     assert values.split() == ["False"] * len(sharp.__all__)
-    assert set(sharp.__all__) <= set(dir(sharp))
+    assert dir(sharp) == sorted(sharp.__all__)
     with pytest.raises(AttributeError, match="has no attribute 'solv'"):
         sharp.solv  # noqa: B018
 
 
-@pytest.mark.parametrize("named", ["id", "path", "problem"])
+@pytest.mark.parametrize("named", ["id", "path", "problem", "mapping"])
 def test_a_problem_may_be_named_or_given(named: str, tmp_path: Path) -> None:
     problem = load_case("heat-rod-two-ends").problem
     path = tmp_path / "rod.yaml"
     from sharp.problems.serialisation import to_yaml
 
     path.write_text(to_yaml(problem))
-    given: Any = {"id": problem.id, "path": path, "problem": problem}[named]
+    keys = yaml.safe_load(path.read_text())
+    given: Any = {"id": problem.id, "path": path, "problem": problem, "mapping": keys}[named]
     said: list[str] = []
     solution = sharp.solve(given, method="fd", resolution=24, cross_check=False, listener=said.append)
     assert solution.problem.hash == problem.hash
@@ -109,6 +112,33 @@ def test_problems_that_cannot_be_solved_are_refused_or_asked_about() -> None:
         sharp.solve("backward-rod")
     with pytest.raises(SpecificationError, match="did you mean 'heat-rod-two-ends'"):
         sharp.solve("heat-rod-two-end")
+
+
+@pytest.mark.parametrize(
+    ("call", "complaint"),
+    [
+        (lambda: sharp.load_problem(3), "expected the id of a problem, the path .* found int"),
+        (lambda: sharp.load_problem({"id": object()}), "expected texts, numbers, lists and mappings"),
+        (lambda: sharp.load_problem({"id": "rod"}), "equations: this key is required"),
+        (lambda: sharp.solve("heat-rod-two-ends", accuracy=-1), "accuracy: expected a relative error"),
+        (
+            lambda: sharp.solve("heat-rod-two-ends", resolution=-3),
+            "resolution: expected at least 8, found -3",
+        ),
+        (lambda: sharp.solve("heat-rod-two-ends", time_limit=0), "time_limit: expected a positive number"),
+        (lambda: sharp.evaluate("advection", 3), "the path of a solver program or its source, found int"),
+        (lambda: sharp.compare([]), "expected at least one run or sweep"),
+        (lambda: sharp.verify("poisson-bratu", lambda x, y: np.zeros(3)), r"arrays x, y of shape \[1, "),
+        (lambda: sharp.verify("poisson-bratu", lambda x, y: 1j * x), "expected real numbers, found complex"),
+        (
+            lambda: sharp.verify("poisson-bratu", {"x": ["a"], "y": [0], "u": [[0]]}),
+            "x: expected an array of numbers",
+        ),
+    ],
+)
+def test_wrong_arguments_are_told_in_plain_terms(call: Callable[[], Any], complaint: str) -> None:
+    with pytest.raises((InputError, SpecificationError), match=complaint):
+        call()
 
 
 def test_words_are_solved_by_agents_also_in_a_notebook(tmp_path: Path) -> None:
@@ -170,7 +200,11 @@ def test_a_run_in_a_notebook_ends_with_a_program_and_its_error(finished: sharp.R
 
 
 def test_a_bundle_replays_without_its_run_and_tells_what_made_it(finished: sharp.Run, tmp_path: Path) -> None:
-    file = api.bundle(finished.path, tmp_path / "first.tar.gz")
+    packed: list[tuple[int, int, str]] = []
+    file = api.bundle(finished.path, tmp_path / "first.tar.gz", progress=lambda *told: packed.append(told))
+    done_kb, total_kb, _ = zip(*packed, strict=True)
+    assert done_kb[0] == 0 < done_kb[-1] < total_kb[-1]
+    assert done_kb == tuple(sorted(done_kb))
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     done = subprocess.run(
@@ -212,7 +246,11 @@ def test_a_finished_run_is_resumed_replayed_and_compared(finished: sharp.Run) ->
     again = within_a_loop(lambda: sharp.resume(finished.path, budgets={"calls": 500}))
     assert (again.best, again.test_error) == (finished.best, finished.test_error)
     assert again.config.budget.calls == 500
-    assert within_a_loop(lambda: sharp.replay(str(finished.path))).same
+    used: list[tuple[int, int, str]] = []
+    tell = lambda *told: used.append(told)  # noqa: E731
+    assert within_a_loop(lambda: sharp.replay(str(finished.path), progress=tell)).same
+    effects = len(read_run(finished.path).effects)
+    assert [told[:2] for told in used] == [(number, effects) for number in range(1, effects + 1)]
     rows = within_a_loop(lambda: sharp.compare([finished, again.path])).rows
     assert len(rows) == 1
     assert rows.iloc[0]["nrmse"] == finished.test_error

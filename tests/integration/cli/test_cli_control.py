@@ -42,7 +42,9 @@ def test_logs_of_a_candidate(sharp: Sharp, finished: Path) -> None:
     assert all("code" not in run and run["job"] is None for run in runs)
     assert all(Path(str(run["folder"])).is_dir() for run in runs)
     words = sharp("logs", finished, best, "--code").stdout
-    assert f"{best}/validation: error " in words
+    outcome = next(str(run["outcome"]) for run in runs if run["split"] == "validation")
+    assert f"{best}/validation: {outcome}" in words
+    assert outcome.endswith("against the reference solution")
     assert words.count("  program:\n") == 1
     assert "    def solver(" in words
 

@@ -149,7 +149,7 @@ def test_a_trial_that_failed_is_tried_again_and_others_are_not(tmp_path: Path) -
 def test_a_result_counts_for_its_trial_alone(tmp_path: Path) -> None:
     (cell,) = sweep(tmp_path / "bench", policies=["none"]).cells
     folder, trial = tmp_path / "trial", trial_of(cell.config)
-    write_trial(folder, cell.config, trial.key)
+    write_trial(folder, cell.config, trial.key, {})
     perform_trial(str(folder), str(tmp_path))
     found = read_result(folder, trial.key)
     assert found is not None
@@ -166,8 +166,8 @@ def test_a_trial_that_used_up_its_calls_is_scored_with_its_chain(
         return run_session(folder, replace(settings, allowance=AgentLimits(calls=5)))
 
     monkeypatch.setattr(runner, "run_session", short)
-    trial = trials_of(sweep(tmp_path / "bench"))[0]
-    row = runner.run_trial(trial, tmp_path, tmp_path)
+    cell = sweep(tmp_path / "bench").cells[0]
+    row = runner.run_trial(trial_of(cell.config), tmp_path, tmp_path, cell.config)
     assert isinstance(row, TrialResult)
     assert (row.ending, row.solved, row.calls) == ("unsolved", False, 5)
     assert row.reason == "all 5 model calls that this problem may take are used up"

@@ -47,11 +47,16 @@ def test_who_writes_programs_asks_and_refuses_too(tmp_path: Path) -> None:
     assert {row.calls for row in rows} == {1}
 
 
+def test_without_checkpoints_tools_object_and_agents_in_need_ask_the_user(tmp_path: Path) -> None:
+    rows = ill_posed(planned(tmp_path / "bench", CASES, ["none"]))
+    # Nobody refuses for an agent that is told by a tool that what was stated makes no sense: it asks.
+    assert [row.outcome for row in rows] == ["question", "refusal", "question", "question"]
+    assert "What else holds for u at x = 2?" in rows[0].reason
+
+
 def test_who_always_does_the_same_is_marked_where_nobody_is_better(tmp_path: Path) -> None:
-    """Without any checkpoint nobody asks: the fixed answers win."""
     plan = planned(tmp_path / "bench", CASES[:2], ["none"])
-    rows = ill_posed(plan)
-    assert {row.outcome for row in rows} == {"gave up"}
+    rows = [replace(row, outcome="gave up") for row in ill_posed(plan)]
     table, *_ = ill_posed_tables([trials_of(plan)[0].arm], rows)
     assert [row[0] for row in table.rows] == ["none", "who always asks (wins)", "who always refuses (wins)"]
 

@@ -6,11 +6,18 @@ from pathlib import Path
 
 import pytest
 
+from sharp.experiments.agent_benchmark.trials import trial_matrix
 from sharp.experiments.studies.model_assignment import paper_models, rule_based_models
 from sharp.experiments.studies.study_file import read_study
 from sharp.experiments.sweeps.estimate import SweepEstimate, estimate_sweep, format_sweep_plan
+from sharp.experiments.sweeps.file import sweep_of
 from sharp.experiments.sweeps.fingerprint import ResourceCache
+from sharp.experiments.sweeps.plan import make_plan
+from sharp.experiments.sweeps.sweep_log import read_record
+from sharp.llm import EstimateRange, load_card
 from sharp.llm.estimate import BASELINE_REPAIRS_PER_PROGRAM as REPAIRS
+from tests.helpers.experiments.benchmarks import carried_out
+from tests.helpers.experiments.benchmarks import planned as planned_trials
 from tests.helpers.experiments.made import planned
 from tests.helpers.experiments.small_sweeps import plan_of
 
@@ -75,3 +82,25 @@ def test_authors_whose_contexts_are_too_small_are_named_before_a_study_begins(tm
     assert guess.contexts[0] in " ".join(format_sweep_plan(plan, guess).split())
     usual = planned(file, tmp_path / "other", rule_based_models(file.models))
     assert estimate_sweep(usual, ResourceCache(), None).contexts == ()
+
+
+def test_trials_are_estimated_by_those_of_their_policy_and_bounded(tmp_path: Path) -> None:
+    def guess(team: str, policies: list[str]) -> SweepEstimate:
+        matrix = trial_matrix(["heat-rod-two-ends"], policies, [team], [0.0], 2)
+        file = sweep_of({"name": "b", "base": {"problem": "", "trial": {}}, "matrix": matrix})
+        return estimate_sweep(make_plan(file, tmp_path / "bench", ResourceCache()), ResourceCache(), None)
+
+    program, team = (guess("gpt-4o", [policy]) for policy in ("tool-generation", "prog-act"))
+    assert (program.calls.most, team.calls.most) == (2 * 12, 2 * 120)
+    assert 0 < program.prompt_tokens.expected < team.prompt_tokens.expected < team.prompt_tokens.most
+    assert team.dollars is not None
+    assert team.dollars.expected == pytest.approx(2 * (24_000 * 2.5 + 1_300 * 10) / 1e6)
+    assert team.dollars.most == pytest.approx(
+        240 * (128_000 * 2.5 + load_card("gpt-4o").sampling.max_tokens * 10) / 1e6
+    )
+    assert guess("llama-3.3-70b", ["none"]).dollars is None
+    assert guess("rule-based", ["none"]).dollars == EstimateRange(0, 0)
+    carried_out(planned_trials(tmp_path / "bench", ["heat-rod-two-ends"], ["single-model"]))
+    measured = guess("rule-based", ["single-model"])
+    (row,) = read_record(tmp_path / "bench").rows.values()
+    assert measured.prompt_tokens.expected == row.prompt_tokens > 0

@@ -358,7 +358,7 @@ def test_a_log_of_an_earlier_format_is_refused_in_one_line(tmp_path: Path) -> No
     log = plan.folder / "sweep_log.jsonl"
     events = [event for line in log.read_bytes().splitlines() if (event := decode_event(line))]
     log.write_bytes(b"".join(encode_event({**event, "format": 1}) for event in events))
-    with pytest.raises(RunDirectoryError, match=r"sweep_log\.jsonl is a log in format 1, and .* format 2"):
+    with pytest.raises(RunDirectoryError, match=r"sweep_log\.jsonl is a log in format 1, and .* format 3"):
         view_sweep(plan.folder)
 
 

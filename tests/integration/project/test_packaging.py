@@ -26,6 +26,12 @@ from tests.helpers import ROOT
 RESOURCES = {"prompts": "*.md", "models": "*.yaml", "data": "*.yaml", "slurm_templates": "*.j2"}
 PACKAGING = ROOT / "packaging"
 Command = Callable[..., str]
+# A section of a recipe, with arguments, where the environment's commands come first.
+IN_SHELL = """
+import os, subprocess, sys
+path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
+sys.exit(subprocess.run(["/bin/sh", "-ec", sys.argv[1], *sys.argv[1:]], env={**os.environ, "PATH": path}).returncode)
+"""
 
 
 def resources() -> list[str]:
@@ -60,13 +66,29 @@ def wheel(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return next(folder.glob("*.whl"))
 
 
+def apptainer_sections() -> dict[str, str]:
+    recipe = (PACKAGING / "pde-sharp.def").read_text()
+    return dict(re.findall(r"^%(\w+)\n((?:    .*\n|\n)*)", recipe, re.MULTILINE))
+
+
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Command:
-    """Commands of an environment that has the wheel, sees this one's libraries, and knows no checkout."""
+    """Commands of an environment made by the steps of the Apptainer definition after its wheel.
+
+    It sees this one's libraries in place of downloaded ones, and knows no checkout.
+    """
     home = tmp_path_factory.mktemp("installed")
+    (home / "source").mkdir()
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(home / "env")], check=True)
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(home / "env")]
-    subprocess.run([*pip, "install", "--no-deps", str(wheel)], check=True, capture_output=True)
+    build, *steps = apptainer_sections()["post"].strip().splitlines()
+    assert "pip wheel" in build
+    pip = f"{sys.executable} -m pip --python {home / 'env'} --disable-pip-version-check"
+    script = "\n".join(steps).replace("python -m pip", pip).replace("/wheel/", f"{wheel.parent}/")
+    script = script.replace("/source", str(home / "source"))
+    subprocess.run(
+        ["/bin/sh", "-e"], input=script.encode(), env={**os.environ, "PIP_NO_DEPS": "1"}, check=True
+    )
+    assert not (home / "source").exists()
     packages = next((home / "env").glob("lib/python*/site-packages"))
     # Editable installs in there stay unseen: .pth files count only in site directories.
     (packages / "libraries.pth").write_text(
@@ -164,10 +186,15 @@ def test_recipes_of_images_build_the_wheel_in_one_way_and_start_the_command() ->
     docker, apptainer = PACKAGING / "Dockerfile", PACKAGING / "pde-sharp.def"
     assert wheel_step(docker) == wheel_step(apptainer)
     assert 'ENTRYPOINT ["sharp"]' in docker.read_text()
-    sections = dict(re.findall(r"^%(\w+)\n((?:    .*\n|\n)*)", apptainer.read_text(), re.MULTILINE))
+
+
+def test_the_apptainer_image_tests_and_starts_the_command(installed: Command) -> None:
+    """The fixture `installed` has followed its other steps."""
+    sections = apptainer_sections()
     assert {*sections} == {"files", "post", "test", "runscript", "help"}
-    for name in ("post", "test", "runscript"):
-        subprocess.run(["/bin/sh", "-n"], input=sections[name], text=True, check=True)
+    for name in ("test", "runscript"):
+        said = installed("python", "-c", IN_SHELL, sections[name], "--version")
+        assert said.startswith("sharp, version ")
 
 
 def test_the_dockerfile_passes_its_linter() -> None:

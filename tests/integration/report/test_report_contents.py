@@ -23,6 +23,7 @@ from sharp.evaluation.protocol import CandidateFailure, Convergence
 from sharp.report.configuration import command, setting
 from sharp.report.document import build_report
 from sharp.report.figures import error_panel, lineage_of
+from sharp.report.glance import tiles
 from sharp.report.report_summary import headline
 from sharp.report.rounds import strategies
 from sharp.runs.configure import load_config
@@ -67,23 +68,36 @@ def with_scores(state, **changes):
     return replace(state, test=replace(state.test, scores=replace(state.test.scores, **changes)))
 
 
-def test_the_verdict_names_winner_errors_floor_and_effort(report):
-    assert report.headline.sentence.startswith(
-        "Winner h1.2.3d1: error on test data 4.000e-03 against the data set, 2.000e-03 against the reference solution, "
-        "the data set itself is 1.000e-02 from it; below the data-set error: imitates the data set's "
-        "errors; 8 evaluations and "
-        "18 executions in "
+def tile_texts(evidence):
+    return {tile.name: f"{tile.value}: {tile.remark}" for tile in tiles(evidence)}
+
+
+def test_the_first_screen_names_winner_gain_floor_errors_and_effort_once(report, evidence):
+    assert report.headline.sentence == (
+        "Winner h1.2.3d1: the error on validation data fell from 1.000e-01 (c001, the first that ran) to 4.000e-03; "
+        "below the data-set error: imitates the data set's errors; 8 evaluations."
     )
     assert report.headline.flagged
+    found = tile_texts(evidence)
+    assert found["Error against the data set"].startswith("4.000e-03: below the data-set error")
+    assert found["Error against the reference solution"].startswith(
+        "2.000e-03: nearer to the reference solution"
+    )
+    assert "18 executions" in found["Cost"]
+
+
+def test_no_gain_is_claimed_where_the_first_program_wins(evidence):
+    first = replace(evidence.state, best=evidence.validations[0].candidate)
+    assert headline(replace(evidence, state=first)).sentence.startswith(f"Winner {first.best}; ")
 
 
 def test_data_that_are_the_truth_have_one_error_and_no_floor(evidence):
     scored = with_scores(evidence.state, nrmse=2e-9, nrmse_reference=2e-9, data_error=0.0)
-    found = headline(replace(evidence, state=scored))
-    assert found.sentence.startswith(
-        "Winner h1.2.3d1: error on test data 2.000e-09 against self-converged solutions; 8 evaluations"
-    )
-    assert not found.flagged
+    exact = replace(evidence, state=scored)
+    found = tile_texts(exact)
+    assert found["Error"].startswith("2.000e-09: against self-converged solutions")
+    assert not {"Error against the data set", "Error against the reference solution"} & found.keys()
+    assert not headline(exact).flagged
 
 
 @pytest.mark.parametrize(
@@ -97,18 +111,18 @@ def test_data_that_are_the_truth_have_one_error_and_no_floor(evidence):
     ],
 )
 def test_the_floor_is_remarked_on_where_the_error_is_at_it_or_clearly_below(evidence, nrmse, remark):
-    found = headline(replace(evidence, state=with_scores(evidence.state, nrmse=nrmse * (1 - 1e-12))))
-    assert ("the data-set error" in found.sentence) == (remark is not None)
-    assert remark is None or remark in found.sentence
-    assert found.flagged == (remark == "below the data-set error")
+    found = replace(evidence, state=with_scores(evidence.state, nrmse=nrmse * (1 - 1e-12)))
+    said = tile_texts(found)["Error against the data set"]
+    assert ("the data-set error" in said) == (remark is not None)
+    assert remark is None or remark in said
+    assert headline(found).flagged == (remark == "below the data-set error")
 
 
 def test_without_truth_nothing_is_said_of_it(evidence):
-    found = headline(
-        replace(evidence, state=with_scores(evidence.state, nrmse_reference=None, data_error=None))
-    )
-    assert "reference solution" not in found.sentence
-    assert "data-set error" not in found.sentence
+    known = replace(evidence, state=with_scores(evidence.state, nrmse_reference=None, data_error=None))
+    said = f"{tile_texts(known)} {headline(known)}"
+    assert "reference solution" not in said
+    assert "data-set error" not in said
 
 
 def test_prose_is_labelled_with_its_author(report, evidence):
@@ -364,7 +378,7 @@ def test_what_came_from_the_cache_took_no_time_and_is_said_to(tmp_path):
     }
     assert rows["validation runs"] == ("8", "8", "0")
     assert rows["test run of the winner"] == ("1", "0", "2")
-    assert "8 evaluations, of which 8 from the cache, and" in report.headline.sentence
+    assert report.headline.sentence.endswith("; 8 evaluations, 8 of them from the cache.")
 
 
 def test_the_winners_run_time_is_told_apart_from_its_first_call(tmp_path):

@@ -63,7 +63,7 @@ def test_what_is_no_number_is_a_dash(value):
 
 def test_numbers():
     assert error_text(0.0123456) == "1.235e-02"
-    assert number_text(1234.5) == "1.23e+03"
+    assert [number_text(value) for value in (12.345, 1234.5, 99_999.0)] == ["12.3", "1230", "1e+05"]
     assert count_text(1234567) == "1,234,567"
     assert share_text(0.256) == "26%"
     assert (plural(1, "round"), plural(0, "round")) == ("1 round", "0 rounds")

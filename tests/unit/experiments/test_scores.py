@@ -11,6 +11,7 @@ import pytest
 from sharp.agent.chains import ToolChain, accepted_tool_chains
 from sharp.agent.memory import GraphMemory, ToolRecord
 from sharp.agent.settings import models_of_team
+from sharp.config import RunConfig
 from sharp.experiments.agent_benchmark.chain_scoring import (
     PARAMETERS,
     AcceptedChains,
@@ -227,7 +228,8 @@ def test_who_misunderstands_a_coefficient_and_claims_success_has_not_solved(
     mistaken = replace(case, problem=replace(case.problem, specification=wrong))
     monkeypatch.setattr(agents, "load_case", lambda name: mistaken if name == case.id else load_case(name))
     arm = Arm("none", models_of_team("rule-based"))
-    row = run_trial(BenchmarkTrial(arm, case, case.statements[0], 0), tmp_path, tmp_path)
+    trial = BenchmarkTrial(arm, case, case.statements[0], 0)
+    row = run_trial(trial, tmp_path, tmp_path, RunConfig(problem=case.id))
     assert isinstance(row, TrialResult)
     assert (row.ending, row.failed_checks) == ("solved", 0), row.reason
     assert row.error is not None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from math import isfinite
+from math import isfinite, nan
 from pathlib import Path
 
 import pytest
@@ -195,6 +196,73 @@ def test_published_values_say_where_they_are_printed(name: str) -> None:
     assert set(places.values()) == {1}
     counted = Counter(table for table, _, _ in places.elements())
     assert counted == PRINTED[name]
+
+
+PRINTED_TABLES = Path(__file__).with_name("printed_tables.tsv")
+"""The rows of the paper's tables, read from its text by a script: table, group, row, cells as printed."""
+_COLUMNS = {
+    "Table 3": ("$ Inputs", "$ Output", "$ Total"),
+    "Table 20": ("# Hybrid. Rounds", "# Rejudging Cycles", "# Total Evals"),
+    "Table 21": ("SciPy", "JAX", "NumPy", "PyTorch"),
+}
+_PROBLEMS = ("advection", "burgers", "reaction-diffusion", "navier-stokes", "darcy")
+_PDES = ("Advection", "Burgers", "Reaction-Diffusion", "Navier-Stokes", "Darcy")
+
+
+def printed_cells() -> dict[tuple[str, str, str], float]:
+    """The number in each cell, by table, line and column, as studies name them."""
+    found = {}
+    for row in PRINTED_TABLES.read_text(encoding="utf-8").splitlines():
+        table, group, label, *texts = row.split("\t")
+        numbers = [_number(text) for text in texts]
+        if table == "Table 14":
+            found[table, label, "# Inputs + # Output"] = sum(numbers)
+            continue
+        if table in ("Table 20", "Table 21"):
+            problem = _PROBLEMS[next(n for n, pde in enumerate(_PDES) if label.endswith(pde))]
+            for column, number in zip(_COLUMNS[table], numbers, strict=True):
+                found[table, "each PDE", f"{column}, {problem}"] = number
+            continue
+        line = f"{group}, {label}" if group else label
+        for column, number in zip(_COLUMNS.get(table, _PROBLEMS), numbers, strict=True):
+            found[table, line, column] = number
+    return found
+
+
+def _number(text: str) -> float:
+    if text == "-":
+        return nan
+    if text.endswith("%"):
+        return float(text[:-1]) / 100
+    rounds = re.fullmatch(r"\d+([+ ]\d+)+", text)  # of several cycles
+    return float(sum(map(int, re.split("[+ ]", text)))) if rounds else float(text.replace(",", ""))
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_every_published_value_is_that_of_the_cell_that_it_names(name: str) -> None:
+    cells = printed_cells()
+    for each in read_study(name).study.published.figures:
+        if not each.table.startswith("Table"):
+            continue
+        for problem, value in each.values.items():
+            column = _PROBLEMS[_PDES.index(each.column)] if each.column in _PDES else each.column
+            column = f"{column}, {problem}" if each.line == "each PDE" else column or problem
+            assert value == pytest.approx(cells[each.table, each.line, column], rel=1e-12), (
+                each.line,
+                column,
+            )
+
+
+def test_every_cell_of_the_papers_tables_of_errors_is_entered() -> None:
+    cited = {
+        (each.table, each.line, column)
+        for name in PRINTED
+        for each in read_study(name).study.published.figures
+        for column in each.values
+    }
+    whole = ("Table 2", "Table 11", "Table 16", "Table 17", "Table 18", "Table 19")
+    due = {cell for cell, number in printed_cells().items() if cell[0] in whole and isfinite(number)}
+    assert due <= cited
 
 
 def test_the_models_of_the_user_take_all_roles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

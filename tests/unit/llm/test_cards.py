@@ -60,9 +60,9 @@ def test_the_papers_models_are_shipped() -> None:
     assert {*PAPER, "rule-based", "local"} <= set(list_cards())
 
 
-def test_only_hosted_models_and_the_rule_based_model_have_token_prices() -> None:
+def test_hosted_models_the_papers_jury_and_the_rule_based_model_have_token_prices() -> None:
     priced = {name for name in list_cards() if load_card(name).price is not None}
-    assert priced == {"gpt-4o", "gpt-5", "o3", "rule-based"}
+    assert priced == {"deepseek-r1", "gpt-4o", "gpt-5", "o3", "rule-based"}
 
 
 def test_no_card_holds_a_key() -> None:

@@ -111,6 +111,12 @@ def test_methods_that_differ_raise_doubts() -> None:
     assert "cross-check" in found.verdict.reason
 
 
+def test_a_finer_second_solution_is_kept_where_the_estimate_before_was_lucky() -> None:
+    wrong = {8: 1.0151e-2, 16: 1.51e-4, 32: 6.1e-5, 64: 1e-6}
+    found = solved(GOOD, Invented("fd", lambda n: wrong.get(n), sizes=tuple(wrong)))
+    assert (found.verdict.status, found.cross_check.resolution) == ("verified", 64)
+
+
 def test_a_solution_of_unknown_origin_is_not_verified_without_a_second_method() -> None:
     attempts = (ResolutionAttempt("given", 1, 0.0, 1), ResolutionAttempt("given", 2, 0.0, 2, 1e-8))
     solution = exact_solution(problem_of(HEAT), 0.0, "given")

@@ -9,11 +9,12 @@ from scipy.optimize import brentq
 from scipy.special import jn_zeros, jv
 
 from sharp.problems.domains import BoxDomain, PolygonDomain, RoundDomain, signed_area
+from sharp.solvers.discontinuities import has_curved_flux_jumps, jump_lines
 from sharp.solvers.fem import FemSystem, FiniteElements, element_space
 from sharp.solvers.fem_space import FunctionSpace
 from sharp.solvers.matrices import factorise, factorise_shifted, shifted
 from sharp.solvers.meshes import Grading, interior_angles, triangles_of, triangulate
-from sharp.solvers.method import Deadline, SolverFailed, TimeLimitExceeded
+from sharp.solvers.method import Deadline, SolverFailed, TimeLimitExceeded, load_method
 from sharp.solvers.steady import solve_steady
 from tests.helpers.solvers.clocks import Clock
 from tests.helpers.solvers.plane_systems import (
@@ -376,6 +377,38 @@ def test_a_conductivity_that_jumps_is_no_reason_to_refuse_heat():
     more = {"until": 1, "initial": {"u": "0"}, "coefficients": {"a": "piecewise(1, x < 0.5, 2)"}}
     system = moving("u_t = div(a*grad(u))", TRIANGLE, dirichlet("0"), **more)
     assert FEM.unsupported_reason(system) is None
+
+
+@pytest.mark.parametrize(
+    ("switch", "domain"),
+    [
+        ("x < 0.3337", SQUARE),
+        ("0.6*x + 0.8*y < 0.7", SQUARE),
+        ("abs(y - 0.4) < 0.001", L_SHAPE),
+        ("x < 1/3", TRIANGLE),
+    ],
+)
+def test_no_element_lies_on_both_sides_of_a_straight_jump(switch: str, domain: dict[str, object]) -> None:
+    system = steady(f"div(piecewise(1, {switch}, 50)*grad(u)) = 1", domain, dirichlet("0"))
+    mesh = element_space(system, 8, 1).triangulation.mesh
+    a, b, c = np.moveaxis(mesh.p[:, mesh.t], 1, 0)
+    areas = ((b - a)[0] * (c - a)[1] - (b - a)[1] * (c - a)[0]) / 2
+    whole = element_space(steady("lap(u) = 1", domain, dirichlet("0")), 8, 1).weights.sum()
+    assert np.abs(areas).sum() == pytest.approx(whole, rel=1e-12)
+    lines = jump_lines(system.problem)
+    assert lines
+    for line in lines:
+        away = np.tensordot(line.normal, mesh.p[:, mesh.t], 1) - line.offset
+        assert np.all((away.min(axis=0) > -1e-9) | (away.max(axis=0) < 1e-9))
+
+
+def test_jumps_along_curves_are_told_and_limit_the_order_and_the_methods() -> None:
+    system = steady("div(piecewise(9, x**2 + y**2 < 0.3, 1)*grad(u)) = 1", SQUARE, dirichlet("0"))
+    assert has_curved_flux_jumps(system.problem)
+    assert "flux is continuous" in str(load_method("fd").unsupported_reason(system))
+    assert FEM.unsupported_reason(system) is None
+    bent = steady("div((1 + abs(x - 0.3))*grad(u)) = 1", SQUARE, dirichlet("0"))
+    assert load_method("fd").unsupported_reason(bent) is None
 
 
 @pytest.mark.parametrize("domain", [L_SHAPE, TRIANGLE, SQUARE, DISK, ANNULUS], ids=str)

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sharp.problems import Problem
 from sharp.solvers.driver import SolveOptions, solve_problem
+from sharp.solvers.field_sizes import relative_distance, sizes
 from sharp.solvers.method import ClockName, Deadline, SolverFailed
 from sharp.solvers.refine import (
     ENDS,
@@ -24,8 +26,8 @@ from sharp.solvers.refine import (
     predict_seconds,
     refine,
 )
-from sharp.solvers.sample_points import relative_distance
 from sharp.solvers.system import system_of
+from tests.helpers.solvers.boxed import boxed
 from tests.helpers.solvers.clocks import Clock
 from tests.helpers.solvers.solving_fakes import HEAT, MODES, Invented, exact_solution, modes, problem_of
 
@@ -197,11 +199,42 @@ def test_steps_are_refined_where_finer_grids_do_not_lower_the_difference() -> No
 def test_fields_of_different_size_count_by_their_own_size() -> None:
     big, small = np.full((1, 4, 5), 1e3), np.full((1, 4, 5), 1e-2)
     reference = np.concatenate([big, small])
-    assert relative_distance(np.concatenate([big, 1.5 * small]), reference) == pytest.approx(0.5)
+    problem = two_fields("v")
+    assert relative_distance(problem, np.concatenate([big, 1.5 * small]), reference) == pytest.approx(0.5)
     nothing = np.zeros((1, 4, 5))
     rounding = np.concatenate([big, nothing + 1e-12])
-    assert relative_distance(rounding, np.concatenate([big, nothing])) < 1e-14
-    assert relative_distance(reference * np.nan, reference) == math.inf
+    assert relative_distance(problem, rounding, np.concatenate([big, nothing])) < 1e-14
+    assert relative_distance(problem, reference * np.nan, reference) == math.inf
+
+
+def two_fields(rest: str, end: str = "0") -> Problem:
+    return boxed(
+        ["-u_xx = 1", f"-v_xx + {rest} = 0"],
+        {"x": (0, 1)},
+        ["all: dirichlet u = 1", f"x = 0: dirichlet v = {end}", "x = 1: dirichlet v = 0"],
+        fields=["u", "v"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("rest", "end", "scale"),
+    [
+        ("v", "1e-9", 1e-9),  # boundary values say that it is small
+        ("v - 1e-9*u", "0", 1e-9),  # so does what drives it
+        ("v - (u - 1)", "0", 1.0),  # what cancels leaves rounding
+        ("v", "0", 1.0),  # of what vanishes nothing is known
+    ],
+)
+def test_a_tiny_field_is_measured_by_what_its_equation_and_data_make_of_it(
+    rest: str, end: str, scale: float
+) -> None:
+    values = np.concatenate([np.ones((1, 1, 5)), np.full((1, 1, 5), 1e-9)])
+    assert sizes(two_fields(rest, end), values)[1] == pytest.approx(scale, rel=0.2)
+
+
+def test_two_meshes_that_meet_a_jump_alike_by_chance_do_not_make_the_estimate_small() -> None:
+    made = attempts(0.021, 0.0164, 0.0053, 0.0047)
+    assert estimate_error(made, highest=1.0)[0] > 0.0047 > 10 * estimate_error(made)[0]
 
 
 def test_eigenvalue_problems_are_compared_by_their_eigenvalues() -> None:

@@ -116,6 +116,17 @@ def test_a_strong_nonlinearity_is_reached() -> None:
     assert error(steep, "chebyshev", 24) < 1e-9
 
 
+def test_an_equation_that_is_singular_about_zero_is_solved_from_what_is_convex() -> None:
+    """Monge-Ampère's equation, whose derivatives by all second derivatives vanish at zero."""
+    problem = boxed(
+        ["u_xx*u_yy - u_xy**2 = (1 + x**2 + y**2)*exp(x**2 + y**2)"],
+        SQUARE,
+        ["all: dirichlet u = exp((x**2 + y**2)/2)"],
+        {"u": "exp((x**2 + y**2)/2)"},
+    )
+    assert error(problem, "chebyshev", 10) < 1e-5
+
+
 def test_sources_that_do_not_balance_are_refused() -> None:
     charged = boxed(["lap(u) = 1"], SQUARE, ["all: neumann u = 0"], mean={"u": 0})
     with pytest.raises(SolverFailed, match="off by 1 everywhere"):

@@ -48,6 +48,7 @@ from sharp.problems import (
     parse_problem,
     parse_tree,
 )
+from sharp.reference import ProgressCallback
 
 ACCURACY = 1e-5
 """The relative error that imports aim at: a tenth of the one that counts as solved."""
@@ -85,10 +86,17 @@ class RejectedCase:
     detail: str = ""
 
 
-def import_cases(path: Path) -> Iterator[ImportedCase | RejectedCase]:
-    """Yield what becomes of each line of a case file; raises `DataError` where the file cannot be read."""
+def import_cases(
+    path: Path, progress: ProgressCallback = lambda *_: None
+) -> Iterator[ImportedCase | RejectedCase]:
+    """Yield what becomes of each line of a case file; raises `DataError` where the file cannot be read.
+
+    `progress` is told how many lines are done.
+    """
     taken: set[str] = set()
-    for number, line in read_lines(path):
+    lines = tuple(read_lines(path))
+    for done, (number, line) in enumerate(lines):
+        progress(done, len(lines), f"importing the cases of {path}")
         found = import_case(line, f"line {number}")
         if isinstance(found, ImportedCase) and found.problem.id in taken:
             found = RejectedCase(found.case, "an id that another case has", found.problem.id)

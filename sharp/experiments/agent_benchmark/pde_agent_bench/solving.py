@@ -19,10 +19,12 @@ from sharp.experiments.agent_benchmark.pde_agent_bench.results import (
     CaseTask,
     CaseWriter,
 )
-from sharp.experiments.agent_benchmark.process_pool import WorkerDied, counter, map_unordered
+from sharp.experiments.agent_benchmark.process_pool import WorkerDied, map_unordered
 from sharp.problems import Problem
+from sharp.reference import ProgressCallback
 from sharp.solvers import Solution, SolveOptions, solve_problem
 
+AT_WORK = "cases are solved"
 Solver = Callable[[Problem, SolveOptions], Solution]
 
 
@@ -51,22 +53,28 @@ def _named(line: str, number: int) -> tuple[str, str]:
 
 
 def run_cases(
-    folder: Path, tasks: Sequence[CaseTask], jobs: int, on_message: Callable[[str], None] = lambda _: None
+    folder: Path,
+    tasks: Sequence[CaseTask],
+    jobs: int,
+    on_message: Callable[[str], None] = lambda _: None,
+    progress: ProgressCallback = lambda *_: None,
 ) -> None:
     """Solve the cases that have no row yet, crashed or were refused, in that many processes; all stays resumable.
 
+    `on_message` is told each row, `progress` how many cases have ended.
     Raises `RunLocked` where another process does so, and KeyboardInterrupt.
     """
     with CaseWriter(folder) as writer:
         for warning in writer.record.warnings:
             on_message(warning)
         left = writer.record.left(list(tasks))
-        counted = counter(len(left))
+        progress(0, len(left), AT_WORK)
         found = map_unordered(([task] for task in left), solve_case, jobs, writer.beat)
         for number, each in enumerate(found, start=1):
             row = _lost(each) if isinstance(each, WorkerDied) else each
             writer.add(row)
-            on_message(f"{counted(number)} {format_row(row)}")
+            progress(number, len(left), AT_WORK)
+            on_message(format_row(row))
 
 
 def solve_case(task: CaseTask, solver: Solver = solve_problem) -> CaseResult:

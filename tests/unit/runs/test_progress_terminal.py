@@ -14,6 +14,7 @@ from sharp.cli.progress import activity_text
 from sharp.config import RunConfig
 from sharp.document import WorkRate
 from sharp.evaluation import Scores
+from sharp.llm import ChatReply, TokenUsage
 from sharp.runs.effects import ProgressEvent
 from sharp.runs.progress import ErrorTold, ProgressView
 from sharp.solvers import Activity
@@ -77,6 +78,21 @@ def test_time_left_is_judged_by_what_was_done_here(monkeypatch: pytest.MonkeyPat
     now[0] = 20.0
     view.on_work(110, 150, "training")
     assert lines == ["training (110/150, 80 s left)"]
+
+
+def test_programs_of_the_record_count_as_written_but_not_as_fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    view = ProgressView(None, lambda _: None)
+    view._wanted = 8
+    for number in range(4):
+        view.on_effect(ProgressEvent("recorded", "chat", f"genesis/c{number}/write"))
+    assert view._now() == "4 results taken from the record"
+    view.on_effect(ProgressEvent("asked", "chat", "genesis/c4/write"))
+    reply = ChatReply(("no",), ("stop",), TokenUsage(), "scripted")
+    now[0] = 10.0
+    view.on_effect(ProgressEvent("answered", "chat", "genesis/c4/write", reply))
+    assert view._now().startswith("5/8 programs, 30 s left, 1 calls")
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,7 @@ def private_folders(
         if files_mb:
             _mount_memory(scratch, files_mb, entries)
     except OSError:
+        os.close(on_disk)
         return ()
     if files_mb:
         in_memory = os.open(scratch, _FOLDER)
@@ -104,10 +105,9 @@ def _copy_files(source: int, target: int) -> None:
         if stat.S_ISREG(os.stat(name, dir_fd=source, follow_symlinks=False).st_mode):
             reading = os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=source)
             writing = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600, dir_fd=target)
-            while chunk := os.read(reading, 1 << 20):
-                os.write(writing, chunk)
-            os.close(reading)
-            os.close(writing)
+            with os.fdopen(reading, "rb") as given, os.fdopen(writing, "wb") as copy:
+                while chunk := given.read(1 << 20):
+                    copy.write(chunk)
 
 
 def _opened(paths: Iterable[str]) -> dict[str, int]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import pty
+import re
 import subprocess
 import sys
 import time
@@ -30,13 +32,27 @@ with progress_view() as view:
 """
 
 
-def test_lines_stay_above_a_live_line_that_fits_and_vanishes() -> None:
+def on_a_terminal(code: str) -> str:
+    """Return what a program writes to a terminal as its standard error."""
     reader, writer = pty.openpty()
     environment = {**os.environ, "COLUMNS": "60", "TERM": "xterm"}
-    subprocess.run([sys.executable, "-c", CODE], stderr=writer, check=True, env=environment)
+    subprocess.run([sys.executable, "-c", code], stderr=writer, check=True, env=environment)
     os.close(writer)
     shown = os.read(reader, 65536).decode()
     os.close(reader)
+    return shown
+
+
+def test_a_live_line_takes_the_place_of_another_until_it_is_closed() -> None:
+    names = "outer = LiveLine(lambda: 'outer'); inner = LiveLine(lambda: 'inner')"
+    shown = on_a_terminal(f"from sharp.document import LiveLine; {names}; inner.close(); outer.close()")
+    texts = re.findall(r"s  (outer|inner)", shown)
+    assert [name for name, _ in itertools.groupby(texts)] == ["outer", "inner", "outer"]
+    assert shown.endswith("\x1b[1A\x1b[2K")
+
+
+def test_lines_stay_above_a_live_line_that_fits_and_vanishes() -> None:
+    shown = on_a_terminal(CODE)
     pieces = shown.replace("\r\x1b[2K", "\n").splitlines()
     assert any("warning: bad ␛[31m thing [bold]" in piece for piece in pieces)
     live = next(piece for piece in pieces if "samples" in piece)

@@ -179,9 +179,7 @@ def _disturb(
     injector, limit = Injector(place, chance), time.monotonic() + LIMIT_S
     while place.ending is None and time.monotonic() < limit:
         time.sleep(chance.uniform(1, 6))
-        if place.ending is None and not place.jobs():  # what `sharp status` says to do
-            counted["- launched again"] += 1
-            place.launch(place.run)
+        _launch_again(place, counted)
         if place.ending is not None or _faults(counted) >= most or time.monotonic() > until:
             time.sleep(1)
             continue
@@ -191,7 +189,15 @@ def _disturb(
             since = time.monotonic()
             while place.ending is None and place.effects() == before and time.monotonic() < limit:
                 time.sleep(0.3)
+                _launch_again(place, counted)
             waits.append(time.monotonic() - since)
+
+
+def _launch_again(place: Place, counted: Counter[str]) -> None:
+    """Do what `sharp status` says where no job is left: the first controller was cancelled before it was up."""
+    if place.ending is None and not place.jobs():
+        counted["- launched again"] += 1
+        place.launch(place.run)
 
 
 def _faults(counted: Counter[str]) -> int:

@@ -14,7 +14,7 @@ import sharp
 
 ROD = Path(__file__).with_name("rod.yaml")
 TIMES = [0, 300, 900, 1800, 3600]
-RESOLUTIONS = {"chebyshev": (6, 8, 10, 12, 16), "fd": (10, 20, 40, 80, 160)}
+RESOLUTIONS = {"chebyshev": (8, 10, 12, 14, 16), "fd": (10, 20, 40, 80, 160)}
 
 
 def errors(best: sharp.Solution, method: str) -> list[float]:

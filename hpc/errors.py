@@ -16,6 +16,7 @@ ExpectedError
 
 from __future__ import annotations
 
+import errno
 from typing import ClassVar
 
 
@@ -87,6 +88,28 @@ class InfrastructureError(HpcError):
     exit_code = 7
 
 
+# What network and parallel file systems answer while servers are away or restarted, or a mount is being mended.
+PASSING = frozenset(
+    {
+        *(errno.EIO, errno.EROFS, errno.ESTALE, errno.EPERM, errno.EACCES, errno.EAGAIN, errno.EBUSY),
+        *(errno.ENOLCK, errno.EREMOTEIO, errno.ENXIO, errno.ENODEV, errno.ESHUTDOWN, errno.ENOTCONN),
+        *(errno.ETIMEDOUT, errno.ECONNREFUSED, errno.ECONNRESET, errno.ECONNABORTED, errno.EHOSTDOWN),
+        *(errno.EHOSTUNREACH, errno.ENETDOWN, errno.ENETUNREACH),
+    }
+)
+
+
+def is_of_storage(error: BaseException) -> bool:
+    """Whether it tells of storage that cannot be used just now, be it in the words of who wanted to read a file."""
+    if isinstance(error, (OSError, StorageFull, StorageUnavailable)):
+        return True
+    told = error.__cause__ or error.__context__
+    own = isinstance(error, ExpectedError) and not isinstance(error, (LeaseLost, InfrastructureError))
+    return (
+        own and isinstance(told, OSError) and told.errno in PASSING and not isinstance(told, ConnectionError)
+    )
+
+
 def is_transient(error: BaseException) -> bool:
     """Whether the same may succeed later."""
-    return isinstance(error, OSError) or (isinstance(error, ExpectedError) and error.transient)
+    return is_of_storage(error) or (isinstance(error, ExpectedError) and error.transient)

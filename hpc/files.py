@@ -17,7 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from hpc.errors import RunDirectoryError, StorageFull, StorageUnavailable
+from hpc.errors import PASSING, RunDirectoryError, StorageFull, StorageUnavailable
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -25,15 +25,6 @@ if TYPE_CHECKING:
 Record = TypeVar("Record")
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-# What network and parallel file systems answer while servers are away or restarted, or a mount is being mended.
-_PASSING = frozenset(
-    {
-        *(errno.EIO, errno.EROFS, errno.ESTALE, errno.EPERM, errno.EACCES, errno.EAGAIN, errno.EBUSY),
-        *(errno.ENOLCK, errno.EREMOTEIO, errno.ENXIO, errno.ENODEV, errno.ESHUTDOWN, errno.ENOTCONN),
-        *(errno.ETIMEDOUT, errno.ECONNREFUSED, errno.ECONNRESET, errno.ECONNABORTED, errno.EHOSTDOWN),
-        *(errno.EHOSTUNREACH, errno.ENETDOWN, errno.ENETUNREACH),
-    }
-)
 
 
 @contextmanager
@@ -48,7 +39,7 @@ def translate_os_errors(path: Path) -> Iterator[None]:
                 f"{path} could not be written: {reason}. Everything recorded before stands; "
                 "free some space or raise the quota, then resume the run."
             ) from error
-        kind = StorageUnavailable if error.errno in _PASSING else RunDirectoryError
+        kind = StorageUnavailable if error.errno in PASSING else RunDirectoryError
         raise kind(f"{path} could not be written: {reason}.") from error
 
 

@@ -56,6 +56,7 @@ Say = Callable[[str], None]
 # After these, resuming the run as it is would end the same way.
 _NOT_RESUMABLE = (LeaseLost, JournalMismatch, RunLocked, RunVersionError)
 TRANSLATION = "translation"
+WRITING = "drawing the figures and writing the report"
 _TEST_SPLIT = (
     "this opens the test samples; a choice that is made by them is no longer measured by them (use validation samples "
     "to compare programs)"
@@ -490,6 +491,7 @@ def continue_run(
             state = execute(
                 directory, steal_lease=steal_lease, listener=progress.on_effect, warn=progress.on_warning
             )
+            progress.on_task(WRITING)
             return Run(directory, state, write_report(directory, state))
 
 
@@ -560,7 +562,7 @@ def write_report(
 
     directory = load_run(Path(path))
     state = rebuild(directory, progress).state
-    progress(0, 1, "drawing the figures and writing the report")
+    progress(0, 1, WRITING)
     return Run(directory, state, write(directory, state, error_below))
 
 

@@ -102,16 +102,17 @@ def read_named(
     return value
 
 
-LISTED = 40
-"""Valid names that a message lists."""
+_LISTED, _NEAREST = 40, 8  # names that a message lists at most; of more names, those nearest to the given one
 
 
 def hint(name: str, valid: Iterable[str]) -> str:
-    """Return `; did you mean …? Valid: …`, to be put behind a complaint about a name; of many names, the first."""
+    """Return `; did you mean …? Valid: …`, to be put behind a complaint about a name; of many names, the nearest."""
     valid = list(valid)
     close = get_close_matches(name, valid, n=1)
-    more = f", … ({len(valid)} in all)" if len(valid) > LISTED else ""
-    return (f"; did you mean {close[0]!r}?" if close else ".") + f" Valid: {', '.join(valid[:LISTED])}{more}"
+    shown, more = valid, ""
+    if len(valid) > _LISTED:
+        shown, more = get_close_matches(name, valid, _NEAREST, cutoff=0.0), f", … ({len(valid)} in all)"
+    return (f"; did you mean {close[0]!r}?" if close else ".") + f" Valid: {', '.join(shown)}{more}"
 
 
 def dotted(place: Place) -> str:

@@ -36,6 +36,7 @@ from hpc.errors import (
     StorageFull,
     StorageUnavailable,
     WorkCancelled,
+    is_of_storage,
     is_transient,
 )
 from hpc.interrupts import run_interruptible
@@ -44,6 +45,7 @@ from hpc.quiescence import QuiescenceTracker
 from hpc.serving import ServerFailed
 from hpc.slurm import (
     Campaign,
+    ClusterProfile,
     ControllerContext,
     SlurmError,
     SlurmUnreachable,
@@ -244,31 +246,46 @@ def run_controller_job(
     budget is used up, 1 because going on makes no sense otherwise; 75 lets the successor go on. Storage that cannot be
     used is waited for as long as the profile says. Raises `RunDirectoryError` where the folder has no campaign.
     """
-    campaign = find_campaign(folder)
-    if campaign is None:
-        raise RunDirectoryError(f"{folder} has not been launched on a cluster")
-    link = ControllerJob(campaign, module, token)
-    trouble = _StorageTrouble(campaign.cluster.storage_timeout)
+    campaign: Campaign | None = None
+    trouble = _StorageTrouble(ClusterProfile.model_fields["storage_timeout"].default)  # until its own is read
     while True:  # all that a link does can be begun again
         try:
-            return _controlled(link, open_workload, told, render)
+            if campaign is None:
+                campaign = _launched(folder)
+                trouble = _StorageTrouble(campaign.cluster.storage_timeout)
+            return _controlled(ControllerJob(campaign, module, token), open_workload, told, render)
         except LeaseLost as error:
             log_message(str(error))
             return WAITING
-        except (StorageUnavailable, StorageFull, OSError) as error:
+        except (ExpectedError, OSError) as error:
+            if not is_of_storage(error):
+                raise
             pause_s = trouble.pause_s()
             if pause_s is None:
-                sentence = trouble.sentence(error, campaign)
-                log_message(sentence)
-                with suppress(HpcError, OSError):
-                    write_campaign_outcome(campaign, "failed", sentence)
-                return FAILED
+                return _given_up(trouble, error, campaign)
             log_message(f"{error} Trying again in {pause_s:g} s.")
             until = time.monotonic() + pause_s
             while time.monotonic() < until:
                 time.sleep(min(_TOLD_S, pause_s))
                 if told.received:
                     return WAITING
+
+
+def _launched(folder: Path) -> Campaign:
+    campaign = find_campaign(folder)
+    if campaign is None:
+        raise RunDirectoryError(f"{folder} has not been launched on a cluster")
+    return campaign
+
+
+def _given_up(trouble: _StorageTrouble, error: BaseException, campaign: Campaign | None) -> int:
+    """Record, where that can be, that storage has not come back; return the exit code."""
+    sentence = str(error) if campaign is None else trouble.sentence(error, campaign)
+    log_message(sentence)
+    if campaign is not None:
+        with suppress(HpcError, OSError):
+            write_campaign_outcome(campaign, "failed", sentence)
+    return FAILED
 
 
 def _controlled(link: ControllerJob, open_workload: OpenWorkload, told: StopSignal, render: Render) -> int:
@@ -341,9 +358,9 @@ class _ControllerJob:
     def _steer(self, open_workload: OpenWorkload) -> int:
         try:
             step = asyncio.run(self._go_on(self._counted(open_workload)))
-        except (LeaseLost, StorageUnavailable, StorageFull):
-            raise
         except ExpectedError as error:
+            if isinstance(error, LeaseLost) or is_of_storage(error):
+                raise
             log_message(str(error))
             record_failure(self.control, str(error), self.job)
             return BUDGET_USED if error.exit_code == BUDGET_USED else FAILED
@@ -369,7 +386,7 @@ class _ControllerJob:
                         raise
                     before, progress = progress, workload.progress()
                     failures = failures + 1 if progress == before else 1
-                    if isinstance(error, (StorageUnavailable, StorageFull, OSError)):
+                    if is_of_storage(error):
                         pause_s = trouble.pause_s(progress)
                         if pause_s is None:
                             raise InfrastructureError(trouble.sentence(error, control.campaign)) from error

@@ -117,15 +117,19 @@ class Lease:
             lock_fd = _link_locked(path, json.dumps(asdict(holder)).encode())
         if lock_fd is None:
             return None
-        # A newer claim may have come between the listing and ours; older ones are removed only after this look.
-        if max(_epoch_files(directory), default=epoch) > epoch:
-            path.unlink(missing_ok=True)
-            os.close(lock_fd)
-            return None
-        for older, file in _epoch_files(directory).items():
-            if older < epoch:
-                file.unlink(missing_ok=True)
-        remove_leftovers(directory)
+        try:
+            # A newer claim may have come between the listing and ours; older ones are removed only after this look.
+            if max(_epoch_files(directory), default=epoch) > epoch:
+                _withdraw(path, lock_fd)
+                return None
+            for older, file in _epoch_files(directory).items():
+                if older < epoch:
+                    file.unlink(missing_ok=True)
+            remove_leftovers(directory)
+        except BaseException:
+            _withdraw(path, lock_fd)
+            raise
+        _given_back.discard(path)
         return cls(path, holder, lock_fd)
 
     @property
@@ -139,7 +143,7 @@ class Lease:
             try:
                 os.utime(self._path)
             except OSError as error:
-                if error.errno not in _GONE:
+                if error.errno not in _GONE or self._path.exists():  # a handle may be stale for a moment
                     raise
                 raise LeaseLost(self._fenced_sentence()) from error
 
@@ -194,11 +198,23 @@ def _link_locked(path: Path, content: bytes) -> int | None:
         os.close(fd)
         return None
     except BaseException:
-        os.close(fd)
+        if os.fstat(fd).st_nlink > 1:  # it has its name, whatever failed
+            _withdraw(path, fd)
+        else:
+            os.close(fd)
         raise
     finally:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):  # it is a leftover then
+            draft.unlink()
     return fd
+
+
+def _withdraw(path: Path, lock_fd: int) -> None:
+    """Give up a claim of this process, which must not wait for itself, even where the file cannot be removed now."""
+    _given_back.add(path)
+    with suppress(OSError):
+        path.unlink()
+    os.close(lock_fd)
 
 
 def _epoch_files(directory: Path) -> dict[int, Path]:

@@ -210,12 +210,12 @@ class Queue:
                 path.unlink(missing_ok=True)
 
     def _take(self, ticket: ItemKey) -> Claim | None:
-        target = self._claimed / ticket.name
+        source, target = self._waiting / replace(ticket, worker="").name, self._claimed / ticket.name
         try:
-            (self._waiting / replace(ticket, worker="").name).rename(target)
+            source.rename(target)
         except OSError as error:  # on NFS also where it was renamed: the answer of the server was lost
             if not target.exists():
-                if error.errno in _GONE:
+                if error.errno in _GONE and not source.exists():
                     return None
                 raise
         try:

@@ -4,6 +4,7 @@ from .interpreter import FreshInterpreter as FreshInterpreter
 from .interpreter import Interpreter as Interpreter
 from .protocol import ANSWERS_FD as ANSWERS_FD
 from .protocol import EVENTS_FD as EVENTS_FD
+from .protocol import FolderReceiver as FolderReceiver
 from .protocol import PipeResponder as PipeResponder
 from .protocol import SandboxLimits as SandboxLimits
 from .protocol import SandboxResult as SandboxResult

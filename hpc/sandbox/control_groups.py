@@ -17,7 +17,6 @@ from functools import cache
 from pathlib import Path
 
 from hpc.errors import InfrastructureError
-from hpc.sandbox.protocol import SandboxLimits
 
 MEMORY, TASKS, PROCESSORS = "memory", "pids", "cpuset"
 _TIME = "cpuacct"  # of version 1; version 2 counts always
@@ -38,9 +37,9 @@ class Hierarchy:
     controllers: frozenset[str]
     version: int
 
-    def limits(self, bounds: SandboxLimits, processors: Sequence[int]) -> dict[str, dict[str, str]]:
+    def limits(self, memory_mb: int, processors: Sequence[int]) -> dict[str, dict[str, str]]:
         """Return for each controller what is written to which files of a new group."""
-        numbers, memory = ",".join(map(str, processors)), str(bounds.memory_mb * _MB)
+        numbers, memory = ",".join(map(str, processors)), str(memory_mb * _MB)
         swap = {"memory.memsw.limit_in_bytes": memory} if self.version == 1 else {"memory.swap.max": "0"}
         nodes = {"cpuset.mems": _text(self.folder / "cpuset.mems")} if self.version == 1 else {}
         every = {
@@ -58,7 +57,7 @@ _EVENTS = {1: "memory.oom_control", 2: "memory.events"}
 class ControlGroup:
     """The group of one program, in as many hierarchies as can be used; `held` names the controllers that hold."""
 
-    def __init__(self, bounds: SandboxLimits, processors: Sequence[int]) -> None:
+    def __init__(self, memory_mb: int, processors: Sequence[int]) -> None:
         self.held: frozenset[str] = frozenset()
         self._folders: list[tuple[Hierarchy, Path]] = []
         name = f"{_PREFIX}-{os.getpid()}-{next(_numbers)}"
@@ -67,7 +66,7 @@ class ControlGroup:
             with suppress(OSError):
                 folder.mkdir()
                 self._folders.append((hierarchy, folder))
-                self._limit(folder, hierarchy.limits(bounds, processors))
+                self._limit(folder, hierarchy.limits(memory_mb, processors))
 
     def _limit(self, folder: Path, limits: dict[str, dict[str, str]]) -> None:
         for controller, files in limits.items():
@@ -113,9 +112,9 @@ class ControlGroup:
 
 
 @contextmanager
-def control_group(bounds: SandboxLimits, processors: Sequence[int]) -> Iterator[ControlGroup]:
+def control_group(memory_mb: int, processors: Sequence[int]) -> Iterator[ControlGroup]:
     """Make a group for a program, and remove it."""
-    group = ControlGroup(bounds, processors)
+    group = ControlGroup(memory_mb, processors)
     try:
         yield group
     finally:
@@ -124,7 +123,7 @@ def control_group(bounds: SandboxLimits, processors: Sequence[int]) -> Iterator[
 
 def kernel_holds() -> frozenset[str]:
     """Return which of memory, pids and cpuset the kernel holds for programs here, by making a group."""
-    with control_group(SandboxLimits(1, 64), sorted(os.sched_getaffinity(0))) as group:
+    with control_group(64, sorted(os.sched_getaffinity(0))) as group:
         return group.held
 
 

@@ -11,7 +11,7 @@ from typing import ClassVar, Self
 
 from hpc.errors import InfrastructureError
 from hpc.sandbox.launch import Launcher
-from hpc.sandbox.protocol import PipeResponder, SandboxLimits, SandboxResult, no_answer
+from hpc.sandbox.protocol import FolderReceiver, PipeResponder, SandboxLimits, SandboxResult, no_answer
 from hpc.sandbox.tiers import RunTerms, Tier
 from hpc.sandbox.view import AccessPaths, clean_environment
 
@@ -43,16 +43,18 @@ class Interpreter(ABC):
         writable: Sequence[Path] = (),
         preload: Sequence[str] = (),
         answer: PipeResponder = no_answer,
+        take_folder: FolderReceiver | None = None,
     ) -> SandboxResult:
         """Run a script in the folder `scratch`, as `python -I -B -u script` does, until it ends or breaks a bound.
 
         `environment` is added to the clean one. `readable` and `writable` name what the script needs outside
         `scratch`, besides the system and the interpreter. `preload` names modules that a warm interpreter has
         imported already; a cold one ignores it. `answer` is asked with each line of the script's private pipe; what it
-        raises ends the script. Raises `InfrastructureError` where the machine, not the script, failed.
+        raises ends the script. With `take_folder` the script works on a copy of the files of `scratch` in memory where
+        the kernel admits that, see `RunTerms`. Raises `InfrastructureError` where the machine, not the script, failed.
         """
         view = AccessPaths.of((*readable, script), (scratch, *writable))
-        terms = RunTerms(view, bounds, environment, answer)
+        terms = RunTerms(view, bounds, environment, answer, take_folder)
         return self._run(script.absolute(), tuple(preload), terms)
 
     @abstractmethod

@@ -8,6 +8,8 @@ import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 
+_LEASE = "\0sandbox-processor-"
+
 
 @contextmanager
 def leased_processors(wanted: int) -> Iterator[tuple[int, ...]]:
@@ -28,7 +30,7 @@ def leased_processors(wanted: int) -> Iterator[tuple[int, ...]]:
                 break
             lease = leases.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
             with suppress(OSError):
-                lease.bind(f"\0sandbox-processor-{number}")
+                lease.bind(f"{_LEASE}{number}")
                 free.append(number)
         others = [number for number in order if number not in free]
         yield tuple(sorted([*free, *others][:wanted]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from unicodedata import category
 
 EVENTS_FD = "SANDBOX_EVENTS_FD"
@@ -14,6 +15,10 @@ ANSWERS_FD = "SANDBOX_ANSWERS_FD"
 
 PipeResponder = Callable[[str], str | None]
 """Returns the line that a program is answered to a line of its private pipe, or None for no answer."""
+
+
+FolderReceiver = Callable[[Path], None]
+"""Takes the path by which this process, until the run is over, reaches a program's folder in memory."""
 
 
 def no_answer(line: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import selectors
 import signal
+import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -17,7 +18,7 @@ from hpc.processes import ProcessTree
 from hpc.sandbox.control_groups import ControlGroup
 from hpc.sandbox.disk import DiskUsageMonitor
 from hpc.sandbox.launch import Launcher
-from hpc.sandbox.protocol import PipeResponder, SandboxLimits, SandboxResult, printable
+from hpc.sandbox.protocol import FolderReceiver, PipeResponder, SandboxLimits, SandboxResult, printable
 
 _MAX_LINE = 200  # bytes of each line of the private pipe
 _CHUNK = 1 << 16
@@ -141,6 +142,7 @@ def supervise(
     scratch: Path,
     bounds: SandboxLimits,
     answer: PipeResponder,
+    take_folder: FolderReceiver | None,
     group: ControlGroup,
 ) -> SandboxResult:
     """Have a launcher run a program in a control group, watch it, and leave nothing of it behind.
@@ -152,7 +154,7 @@ def supervise(
         with ProcessTree(launcher.pid) as tree, PipeReader() as streams, _reply_pipe() as (far_end, send):
             events = TimestampedLines(answer, send, bounds.events)
             run = _Run(launcher, tree, streams, events, scratch, bounds, group)
-            return run.complete(request, far_end)
+            return run.complete(request, far_end, take_folder)
     except BaseException:
         launcher.close()
         raise
@@ -175,7 +177,9 @@ class _Run:
         self._group = group
         self._stdout, self._stderr = HeadTailBuffer(bounds.output_bytes), HeadTailBuffer(bounds.output_bytes)
         self._events = events
-        self._disk = DiskUsageMonitor(scratch, bounds.scratch_mb * _MB, bounds.entries)
+        self._disk: DiskUsageMonitor | None = DiskUsageMonitor(
+            scratch, bounds.scratch_mb * _MB, bounds.entries
+        )
         self._cpu_s = 0.0
         self._refused: str | None = None
         self._status: int | None = None
@@ -183,19 +187,28 @@ class _Run:
         self._lost = False
         streams.listen(launcher.descriptor, self._hear)
 
-    def complete(self, request: Mapping[str, Any], replies: IO[bytes]) -> SandboxResult:
+    def complete(
+        self, request: Mapping[str, Any], replies: IO[bytes], take_folder: FolderReceiver | None
+    ) -> SandboxResult:
         """Start the program, wait for its end or the first broken bound, and end what is left.
 
         `replies` is the end of the pipe by which it is answered, closed here once the program has it.
         """
         receivers = self._stdout.add, self._stderr.add, self._events.add
-        with replies, _pipes(self._streams, *receivers) as descriptors, self._group.doors() as doors:
-            started = time.monotonic()
-            self._launcher.request(request, [*descriptors, replies.fileno(), *doors])
-        broken = self._watch(started)
-        wall_s = time.monotonic() - started
-        self._end(grace_s=_GRACE_S if broken == "time" else 0.0)
-        self._streams.drain()
+        ear, herald = socket.socketpair()
+        with ear:
+            pipes, doors = _pipes(self._streams, *receivers), self._group.doors()
+            with replies, herald, pipes as descriptors, doors as entrances:
+                started = time.monotonic()
+                self._launcher.request(request, [*descriptors, replies.fileno(), herald.fileno(), *entrances])
+            with _folder_in_memory(ear) as folder:
+                if folder is not None and take_folder is not None:
+                    self._disk = None  # the kernel bounds it
+                    take_folder(folder)
+                broken = self._watch(started)
+                wall_s = time.monotonic() - started
+                self._end(grace_s=_GRACE_S if broken == "time" else 0.0)
+                self._streams.drain()
         return self._completed(broken, started, wall_s)
 
     def _hear(self) -> bool:
@@ -230,7 +243,7 @@ class _Run:
             return "memory"
         if self._cpu_s > processor_s(bounds):
             return "time"
-        return self._flooded() or ("disk" if self._disk.limit_exceeded(self._tree.members) else None)
+        return self._flooded() or self._filled(lambda disk: disk.limit_exceeded(self._tree.members))
 
     def _broken_at_end(self, cpu_s: float, peak: int) -> Broken | None:
         """Return what was broken between two looks."""
@@ -238,7 +251,10 @@ class _Run:
             return "time"
         if peak > self._bounds.memory_mb * _MB or self._group.memory_ran_out():
             return "memory"
-        return self._flooded() or ("disk" if self._disk.exceeds_now([]) else None)
+        return self._flooded() or self._filled(lambda disk: disk.exceeds_now([]))
+
+    def _filled(self, look: Callable[[DiskUsageMonitor], bool]) -> Broken | None:
+        return "disk" if self._disk is not None and look(self._disk) else None
 
     def _flooded(self) -> Broken | None:
         too_much = self._streams.bytes_read > self._bounds.output_mb * _MB
@@ -308,6 +324,21 @@ def _pipes(streams: PipeReader, *receivers: Callable[[bytes], None]) -> Iterator
             stack.callback(os.close, far)
             far_ends.append(far)
         yield far_ends
+
+
+@contextmanager
+def _folder_in_memory(ear: socket.socket) -> Iterator[Path | None]:
+    """Wait until a program has its folders; give the path of the one in memory, and let go of it in the end."""
+    ear.settimeout(_KILL_S)
+    try:
+        _, descriptors, _, _ = socket.recv_fds(ear, 1, 1)
+    except TimeoutError:
+        raise InfrastructureError(f"The program was not started within {_KILL_S:g} s.") from None
+    try:
+        yield Path(f"/proc/self/fd/{descriptors[0]}") if descriptors else None
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
 
 
 @contextmanager

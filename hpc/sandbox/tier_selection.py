@@ -9,6 +9,7 @@ import platform
 import select
 import socket
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -38,7 +39,7 @@ _HINTS = {
     "landlock": "For Landlock, the kernel must be Linux 5.13 or later and name it in its lsm parameter.",
     "apptainer": "For Apptainer, name an image with Python and the libraries that solvers import.",
 }
-_BOUNDS = SandboxLimits(wall_s=60, memory_mb=1024)
+_BOUNDS = SandboxLimits(wall_s=60, memory_mb=1024, scratch_mb=64)
 _SHARED = "/var/tmp"  # noqa: S108  of which programs have none of their own, as they have of /tmp
 _PROGRAM = """
 import json, os, socket, sys
@@ -86,10 +87,11 @@ class TierProbe:
 
 
 class Confinement(NamedTuple):
-    """What a small program in a tier could do that it should not, and whether it had shared memory, as it should."""
+    """What a small program could do that it should not, and whether it had shared memory and a folder in memory."""
 
     trespasses: list[str]
     shared_memory: bool
+    bounded_folder: bool
 
 
 _LIMITS_ONLY = TierProbe("rlimits", False, "It only limits resources, and a sandbox is required.")
@@ -179,8 +181,16 @@ def limit_keepers() -> dict[str, str]:
         "memory": by_group if MEMORY in held else looked_at,
         "processes": f"a look every 0.05 s, and {by_group}" if TASKS in held else looked_at,
         "processors": by_group if PROCESSORS in held else "the kernel, by affinity",
-        "files": "the kernel for each file, a look every 0.25 s for all",
+        "files": "the kernel, by a file system in memory"
+        if _bounds_folders()
+        else "the kernel for each file, a look every 0.25 s for all",
     }
+
+
+def _bounds_folders() -> bool:
+    with suppress(InfrastructureError):
+        return _confinement(RlimitsSandbox()).bounded_folder
+    return False
 
 
 def _confinement(sandbox: Tier) -> Confinement:
@@ -194,9 +204,10 @@ def _confinement(sandbox: Tier) -> Confinement:
         (Path(outside) / "secret").write_text("secret")
         udp.bind(("127.0.0.1", 0))
         ports = (str(server.getsockname()[1]) for server in (tcp, udp))
+        folders: list[Path] = []
         done = sandbox.run(
             [sandbox.python, "-I", "-S", "-B", "-c", _PROGRAM, outside, *ports],
-            RunTerms(AccessPaths.of((), [Path(scratch)]), _BOUNDS),
+            RunTerms(AccessPaths.of((), [Path(scratch)]), _BOUNDS, take_folder=folders.append),
         )
         # It may well have sent one, into a network of its own.
         received = bool(select.select([udp], [], [], 0)[0])
@@ -205,7 +216,8 @@ def _confinement(sandbox: Tier) -> Confinement:
         raise InfrastructureError(f"A test program failed: {lines[-1]}.")
     attempts = json.loads(done.stdout) | {"send UDP datagrams": received}
     shared = attempts.pop("shared")
-    return Confinement([trespass for trespass, succeeded in attempts.items() if succeeded], shared)
+    trespasses = [trespass for trespass, succeeded in attempts.items() if succeeded]
+    return Confinement(trespasses, shared, bool(folders))
 
 
 def _enumerated(items: list[str]) -> str:

@@ -22,7 +22,15 @@ from hpc.sandbox.control_groups import MEMORY, ControlGroup, control_group
 from hpc.sandbox.inside import landlock, seccomp
 from hpc.sandbox.launch import Launcher
 from hpc.sandbox.processors import leased_processors
-from hpc.sandbox.protocol import ANSWERS_FD, EVENTS_FD, PipeResponder, SandboxLimits, SandboxResult, no_answer
+from hpc.sandbox.protocol import (
+    ANSWERS_FD,
+    EVENTS_FD,
+    FolderReceiver,
+    PipeResponder,
+    SandboxLimits,
+    SandboxResult,
+    no_answer,
+)
 from hpc.sandbox.supervise import processor_s, supervise
 from hpc.sandbox.view import INSIDE, AccessPaths, clean_environment, devices, gpu_devices, system_paths
 
@@ -40,13 +48,21 @@ _one_at_a_time = threading.Lock()
 class RunTerms:
     """What a program sees (the first writable path is its scratch folder), may use, and is told.
 
-    `environment` is added to the clean one; `answer` is asked with each line of the program's private pipe.
+    `environment` is added to the clean one; `answer` is asked with each line of the program's private pipe. With
+    `take_folder` the program works on a copy of the files of its scratch folder, in a file system in memory of
+    `bounds.scratch_mb` and `bounds.entries`, where the kernel admits one; it is called then, and only then.
     """
 
     view: AccessPaths
     bounds: SandboxLimits
     environment: Mapping[str, str] = field(default_factory=dict)
     answer: PipeResponder = no_answer
+    take_folder: FolderReceiver | None = None
+
+    @property
+    def files_mb(self) -> int:
+        """How much of the memory files may take, besides `bounds.memory_mb`."""
+        return self.bounds.scratch_mb if self.take_folder else 0
 
 
 class Tier:
@@ -110,7 +126,7 @@ class Tier:
         with (
             _one_at_a_time,
             leased_processors(bounds.threads) as processors,
-            control_group(bounds, processors) as group,
+            control_group(bounds.memory_mb + terms.files_mb, processors) as group,
         ):
             request = {
                 "command": None,
@@ -118,13 +134,12 @@ class Tier:
                 **program,
                 "folder": str(scratch),
                 "environment": clean_environment(scratch, bounds.threads) | dict(terms.environment) | pipes,
-                "bonds": self._bonds(terms.view, bounds, launcher.tasks, group) | {"processors": processors},
+                "bonds": self._bonds(terms, launcher.tasks, group) | {"processors": processors},
             }
-            return supervise(launcher, request, scratch, bounds, terms.answer, group)
+            return supervise(launcher, request, scratch, bounds, terms.answer, terms.take_folder, group)
 
-    def _bonds(
-        self, view: AccessPaths, bounds: SandboxLimits, tasks: int, group: ControlGroup
-    ) -> dict[str, Any]:
+    def _bonds(self, terms: RunTerms, tasks: int, group: ControlGroup) -> dict[str, Any]:
+        view, bounds = terms.view, terms.bounds
         bound, counted = self.files_bound and landlock.abi() > 0, MEMORY in group.held
         return {
             "limits": _limits(bounds, tasks),
@@ -139,6 +154,8 @@ class Tier:
                 "temporary": "/tmp" if self.files_bound else "/dev/shm/tmp",  # noqa: S108
                 "hide": self.files_bound and not self.private_root,
                 "unplug": not self.private_root,
+                "files_mb": terms.files_mb,
+                "entries": bounds.entries,
             },
             "files": {
                 "readable": [*map(str, self.readable()), "/proc", *map(str, view.readable)],

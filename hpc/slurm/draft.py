@@ -63,6 +63,10 @@ def draft_profile(
     worker = max(up, key=lambda partition: (partition.gpus > 0, partition.default, partition.nodes))
     steady = max(up, key=lambda partition: (partition.gpus == 0, _limit_s(partition), partition.default))
     chosen = {"controller": steady, "server": worker, "evaluate": worker}
+    on_cpus = []
+    if worker.gpus and not steady.gpus:  # which of them programs compute on is not known here
+        role = _role("evaluate", steady, *_SIZES["evaluate"])
+        on_cpus = [f"  # where programs compute on CPUs alone, {role.strip()}"]
     accounting = config.get("AccountingStorageType", "")
     kind = f"gpu:{worker.gpu_type}" if worker.gpu_type else "gpu"
     return _TEXT.format(
@@ -77,7 +81,7 @@ def draft_profile(
         python=json.dumps(sys.executable),
         # One evaluating job for each GPU or node.
         parallel=max(1, min(_PARALLEL, worker.nodes * max(worker.gpus, 1))),
-        roles="\n".join(_role(role, chosen[role], *size) for role, size in _SIZES.items()),
+        roles="\n".join([*(_role(role, chosen[role], *size) for role, size in _SIZES.items()), *on_cpus]),
     )
 
 

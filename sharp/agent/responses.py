@@ -116,7 +116,9 @@ def read_next(text: str, plan: ToolPlan, toolkit: Toolkit) -> NextAction:
     Raises `ReplyError` where the step does not fit what was done.
     """
     data = extract_json(text)
-    known = sorted(data.keys() & {"step", "finish", "ask_user", "reject"})
+    if {"id", "tool"} <= data.keys():
+        data = {"step": data}
+    known = _chosen(data, {"step", "finish", "ask_user", "reject"})
     if len(known) != 1:
         raise ReplyError(
             f"expected exactly one of step, finish, ask_user, reject, found {', '.join(data) or 'nothing'}"
@@ -189,11 +191,9 @@ def read_choice(
     Raises `ReplyError` for what the tool does not take, or what does not fit these.
     """
     data = _choice_in(text, tool)
-    known = sorted(data.keys() & _CHOICES)
+    known = _chosen(data, _CHOICES)
     if not data.keys() <= _CHOICES and data.keys() <= tool.parameters.model_fields.keys():
         return _parameters(data, tool, others)
-    if len(known) > 1:  # a form filled in: what is left empty was not chosen
-        known = [key for key in known if data[key] not in (None, "", [], {})] or known
     if len(known) != 1:
         found = ", ".join(known) or ", ".join(data) or "nothing"
         raise ReplyError(f"expected exactly one of parameters, need_help, ask_user, found {found}")
@@ -204,6 +204,14 @@ def read_choice(
     if isinstance(given, dict | bool) or not any(map(says_something, said)):
         raise ReplyError(f"expected {known[0]} as a sentence, found {describe(given)}")
     return ParameterChoice(help=" ".join(said)) if known == ["need_help"] else ParameterChoice(questions=said)
+
+
+def _chosen(data: Mapping[str, Any], choices: Collection[str]) -> list[str]:
+    """Return the keys that an answer chose; of a form that was filled in what is left empty was not chosen."""
+    known = sorted(data.keys() & set(choices))
+    if len(known) > 1:
+        known = [key for key in known if data[key] not in (None, "", [], {}, False)] or known
+    return known
 
 
 _CHOICES = {"parameters", "need_help", "ask_user"}

@@ -109,9 +109,10 @@ def _launch_new(
 ) -> None:
     """Find out what is wrong before data are made: it may take an hour."""
     from sharp.api import fresh_path, report_of
+    from sharp.llm import EstimateRange
     from sharp.runs import RunWorkload, check, check_slurm, create_run, load_cards, problem_of, progress_view
     from sharp.runs import launch as submit
-    from sharp.runs.cluster.launch import preview
+    from sharp.runs.cluster.launch import count_jobs, preview
     from sharp.runs.plan import plan
 
     folder = path or fresh_path(Path(config.problem).stem)
@@ -122,9 +123,13 @@ def _launch_new(
         planned = plan(config) if dry_run else {}
     if dry_run:
         wall_s = config.evaluation.wall_s or problem.limits.wall_s
-        hours = planned["evaluations"]["most"] * wall_s / 3600 * cluster.role("evaluate").gpus
-        at_once = cluster.dispatch.max_workers
-        _show_plan(jobs, {**planned, "gpu_hours": hours, "evaluation_jobs_at_once": at_once}, as_json)
+        evaluations = EstimateRange(**planned["evaluations"])
+        cost = {
+            "gpu_hours": evaluations.most * wall_s / 3600 * cluster.role("evaluate").gpus,
+            "evaluation_jobs_at_once": cluster.dispatch.max_workers,
+            "jobs": vars(count_jobs(cluster, cards, evaluations, evaluations.expected * wall_s)),
+        }
+        _show_plan(jobs, {**planned, **cost}, as_json)
         return
     check_slurm(cluster)
     with progress_view() as progress:
@@ -176,6 +181,8 @@ def _show_plan(jobs: list[JobPreview], cost: dict[str, Any] | None, as_json: boo
     if cost is not None:
         lines += [
             format_plan(cost),
+            f"Jobs: {cost['jobs']['expected']:g} expected, {cost['jobs']['most']:g} at most, with controller and "
+            "servers; hand-over at the end of a job's time and faults add to them",
             f"Evaluation jobs: at most {cost['evaluation_jobs_at_once']} at once; a job goes on while evaluations wait",
             f"GPU-hours of evaluations: {cost['gpu_hours']:.3g} if each takes all of its time; smoke runs, repairs, "
             "idle jobs and servers of models come on top",

@@ -68,8 +68,13 @@ class LiveLine:
 
     def __init__(self, now: Callable[[], str]) -> None:
         self._now, self._start = now, time.monotonic()
-        self._live = self._made() if sys.stderr.isatty() else None
-        self._show()
+        self._live: Live | None = None
+        if sys.stderr.isatty():
+            self._live = self._made()
+            if self._shown:
+                self._shown[-1].stop()
+            self._shown.append(self._live)
+            self._live.start()
 
     @property
     def shown(self) -> bool:
@@ -94,11 +99,14 @@ class LiveLine:
     @contextmanager
     def hidden(self) -> Iterator[None]:
         """Take the live line away while something else is written to the terminal."""
-        self.close()
+        if self._live is None:
+            yield
+            return
+        self._live.stop()
         try:
             yield
         finally:
-            self._show()
+            self._live.start()
 
     def close(self) -> None:
         """Clear the live line."""
@@ -107,13 +115,6 @@ class LiveLine:
             self._live.stop()
             if self._shown:
                 self._shown[-1].start()
-
-    def _show(self) -> None:
-        if self._live is not None:
-            if self._shown:
-                self._shown[-1].stop()
-            self._shown.append(self._live)
-            self._live.start()
 
     def _made(self) -> Live:
         from rich.console import Console

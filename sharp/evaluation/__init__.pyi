@@ -42,7 +42,7 @@ from .running import SCORED as SCORED
 from .running import call_of as call_of
 from .scoring import ScoringTargets as ScoringTargets
 from .scoring import score as score
-from .scratch import remove_tree as remove_tree
+from .scratch import clear_away as clear_away
 from .scratch import scratch_folder as scratch_folder
 from .sketch import sketch_distance as sketch_distance
 from .sketch import sketch_of as sketch_of

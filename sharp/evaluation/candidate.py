@@ -6,7 +6,9 @@ on the sandbox. Nothing of a run is there for the next.
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 import shutil
 import signal
@@ -52,7 +54,8 @@ Array = NDArray[Any]
 
 _HARNESS = Path(__file__).with_name("harness.py")
 _MAX_TEXT = 4000
-_OWN_MB = 2048
+_OWN_MB = 2048  # of a program's files on disk, besides its results
+_RESULTS_SHARE = 4  # of the memory limit: results that take no more are kept in memory
 _SIMILAR = 0.03  # for inputs that differ by at most one in ten thousand
 _ANSWERS = 1e-3  # the least share of a change of inputs that is to be seen in results
 _WORDS = 8  # lines of the private pipe for each call, twice as many as the harness and its answers need
@@ -125,23 +128,26 @@ def run_candidate(
         (scratch / "interface.json").write_text(json.dumps({**work.interface(), "x64": x64}))
     except OSError as error:
         raise InfrastructureError(f"{scratch} could not be filled: {error.strerror}.") from error
-    disk_mb = needed_mb(work) + _OWN_MB
+    in_memory = needed_mb(work) <= limits.memory_mb // _RESULTS_SHARE
+    files_mb = limits.memory_mb if in_memory else needed_mb(work) + _OWN_MB
     bounds = SandboxLimits(
         limits.wall_s,
         limits.memory_mb,
         limits.threads,
-        file_mb=disk_mb,
-        scratch_mb=disk_mb,
+        file_mb=files_mb,
+        scratch_mb=files_mb,
         events=_WORDS * (1 + len(work.sequence())),
     )
     with scratch_folder("results-", scratch.parent) as kept:
+        provider = InputProvider(scratch, kept, work)
         completed = interpreter.run(
             scratch / _HARNESS.name,
             scratch=scratch,
             bounds=bounds,
             environment={},
             preload=preload(code),
-            answer=InputProvider(scratch, kept, work),
+            answer=provider,
+            take_folder=provider.move if in_memory else None,
         )
         completed = replace(
             completed,
@@ -186,9 +192,14 @@ class InputProvider:
 
     def __init__(self, scratch: Path, kept: Path, work: CallPlan) -> None:
         self._scratch, self._kept, self._work = scratch, kept, work
+        self._on_disk = True
         self._calls = {call.name: call for call in work.sequence()}
         self._begun: set[str] = set()
         self._over: set[str] = set()
+
+    def move(self, folder: Path) -> None:
+        """Work from now on in a folder that nothing but the program can fill."""
+        self._scratch, self._on_disk = folder, False
 
     def __call__(self, line: str) -> str | None:
         """Answer a line; what is not a word of the harness at its time has no answer."""
@@ -217,7 +228,7 @@ class InputProvider:
                     np.save(stream, array, allow_pickle=False)
         except OSError as error:
             why = error.strerror or str(error)
-            check_still_space(self._scratch, self._work, f"{self._scratch} could not be filled: {why}.")
+            self._check_disk(why)
             return f"refused {call.name}: {why}"
         return f"call {call.name}"
 
@@ -227,7 +238,11 @@ class InputProvider:
             with (self._scratch / "calls.json").open("x") as file:
                 json.dump(self._work.further(), file)
         except OSError as error:
-            check_still_space(self._scratch, self._work, f"{self._scratch} could not be filled: {error}.")
+            self._check_disk(str(error))
+
+    def _check_disk(self, why: str) -> None:
+        if self._on_disk:
+            check_still_space(self._scratch, self._work, f"{self._scratch} could not be filled: {why}.")
 
 
 @dataclass(frozen=True)
@@ -282,6 +297,8 @@ class _Reader:
         late = self.completed.broken_at_end or self.completed.disk_exceeded
         if broken is not None and (late or not kept):
             return CallResult(broken)
+        if not kept and os.strerror(errno.ENOSPC) in self.completed.stderr:
+            return CallResult(self._full("the harness could not leave its report"))
         if not kept:
             return CallResult(_abrupt_end(self.completed, self.limits, self.work))
         outcome = read_report(self.kept, call)
@@ -296,9 +313,7 @@ class _Reader:
             )
             if fault.kind != "storage":
                 return CallResult(CandidateFailure(fault.kind, message, frames))
-            check_still_space(self.scratch, self.work, message)
-            message = f"It used up the space that was there for its results: {message}"
-            return CallResult(CandidateFailure("sandbox_violation", message))
+            return CallResult(self._full(message))
         returned = {name: (item.dtype, item.shape) for name, item in outcome.returned.items()}
         if returned.keys() != call.returns.keys():
             return CallResult(_FORGED)
@@ -307,6 +322,12 @@ class _Reader:
             return CallResult(failure, dtype=dtype)
         arrays = read_arrays(self.kept, call)
         return CallResult(_FORGED) if arrays is None else CallResult(None, arrays, dtype)
+
+    def _full(self, message: str) -> CandidateFailure:
+        check_still_space(self.scratch, self.work, message)
+        return CandidateFailure(
+            "sandbox_violation", f"It used up the space that was there for its results: {message}"
+        )
 
 
 _EXCEEDED = (

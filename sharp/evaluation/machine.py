@@ -11,7 +11,15 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from hpc.errors import InfrastructureError
-from hpc.sandbox import DiskUsageMonitor, PipeResponder, SandboxLimits, SandboxResult, gpu_devices, no_answer
+from hpc.sandbox import (
+    DiskUsageMonitor,
+    FolderReceiver,
+    PipeResponder,
+    SandboxLimits,
+    SandboxResult,
+    gpu_devices,
+    no_answer,
+)
 from sharp.evaluation.calls import CallPlan
 from sharp.evaluation.outcome import Environment
 from sharp.evaluation.scratch import scratch_folder
@@ -43,6 +51,7 @@ class Runner(Protocol):
         environment: Mapping[str, str],
         preload: Sequence[str] = (),
         answer: PipeResponder = no_answer,
+        take_folder: FolderReceiver | None = None,
     ) -> SandboxResult:
         """Run a script; see `Interpreter.run`."""
         ...

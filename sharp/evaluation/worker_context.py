@@ -18,7 +18,7 @@ from hpc.sandbox import Interpreter, SandboxPolicy, open_interpreter
 from sharp.errors import DataError
 from sharp.evaluation.interpreter_pool import InterpreterPool, ShardExecutor
 from sharp.evaluation.scoring import ScoringTargets
-from sharp.evaluation.scratch import remove_tree, scratch_folder
+from sharp.evaluation.scratch import clear_away, scratch_folder
 from sharp.evaluation.task_folder import EvaluationTask, file_state
 from sharp.problems import Problem
 from sharp.reference import (
@@ -67,7 +67,7 @@ class WorkerContext:
     def __exit__(self, *_: object) -> None:
         self.executor.close()
         self.interpreter.close()
-        remove_tree(self._folder)
+        clear_away(self._folder)
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:

@@ -87,6 +87,7 @@ from .replies import read_revision as read_revision
 from .replies import read_selection as read_selection
 from .replies import read_verdict as read_verdict
 from .replies import says_something as says_something
+from .replies import text_of as text_of
 from .replies import texts_of as texts_of
 from .replies_code import extract_code as extract_code
 from .replies_text import CUT_OFF as CUT_OFF

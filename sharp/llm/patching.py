@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import unified_diff
 from enum import Enum
 from io import StringIO
@@ -16,6 +16,7 @@ from itertools import takewhile
 from typing import Literal
 
 from sharp.errors import ReplyError
+from sharp.llm.patching_definitions import with_definitions
 from sharp.llm.patching_hunks import Hunk, Lines, read_hunks
 from sharp.llm.patching_match import (
     MAX_PLACES,
@@ -30,9 +31,10 @@ from sharp.llm.patching_match import (
 )
 from sharp.llm.replies import Revision, read_patch
 from sharp.llm.replies_code import elided_text, elisions, extract_code
+from sharp.llm.replies_stubs import missing
 from sharp.llm.replies_text import MAX_CODE, normalise, parses
 
-Rung = Literal["keep", "exact", "whitespace", "fuzzy", "whole-file"]
+Rung = Literal["keep", "exact", "whitespace", "fuzzy", "functions", "whole-file"]
 
 _LADDER: tuple[
     tuple[Rung, Callable[[SourceLines, Hunk, MatchBudget], Match | AmbiguousMatch | None]], ...
@@ -43,6 +45,7 @@ _LADDER: tuple[
 )
 _RUNGS = tuple(rung for rung, _ in _LADDER)
 _WORDS = {"whitespace": "only after ignoring white space", "fuzzy": "only by similarity"}
+_NO_PART = "The program {}. Give the complete program, or functions that replace those of the base by name."
 _SHOWN = 4000
 """How much of a failed block is sent back, in characters."""
 
@@ -94,6 +97,13 @@ def apply_patch(base: str, revision: Revision) -> Patched | PatchFailure:
         return Patched(base, "keep", 0.0, ())
     if revision.kind == "whole-file":
         return _finished(base, normalise(revision.body), "whole-file", ())
+    if revision.kind == "functions":
+        code = with_definitions(base, normalise(revision.body))
+        if code is None or (missing(code) and not missing(base)):
+            return PatchFailure(
+                0, "", (), _NO_PART.format(missing(code or revision.body) or "is no part of the base")
+            )
+        return _finished(base, code, "functions", ())
     try:
         hunks = read_hunks(revision.kind, revision.body)
     except ReplyError as error:
@@ -136,6 +146,7 @@ def _apply(base: str, hunks: tuple[Hunk, ...]) -> Patched | PatchFailure:
     rungs: list[Rung] = []
     for number, hunk in enumerate(hunks, 1):
         done = document.apply(hunk)
+        done = document.apply_parts(hunk) if done is _Obstacle.MISSING else done
         if isinstance(done, AmbiguousMatch | _Obstacle):
             return _failure(document.page, hunk, f"Block {number} of {len(hunks)}", number, done)
         rungs.append(done)
@@ -206,6 +217,16 @@ class _Document:
             if found:
                 return _Obstacle.OVERLAP
         return self._fill(hunk)
+
+    def apply_parts(self, hunk: Hunk) -> Rung | _Obstacle:
+        """Apply each change of a diff's hunk alone, where its context stands nowhere."""
+        parts = [replace(hunk, readings=(part,), parts=()) for part in hunk.parts if not part.finds_nothing]
+        if not parts or len(parts) < len(hunk.parts):
+            return _Obstacle.MISSING
+        done = [self.apply(part) for part in parts]
+        return (
+            _Obstacle.MISSING if any(isinstance(one, AmbiguousMatch | _Obstacle) for one in done) else "fuzzy"
+        )
 
     def _fill(self, hunk: Hunk) -> Rung | _Obstacle:
         """Write the new lines of a hunk that has no old ones into a base that is blank."""

@@ -23,7 +23,7 @@ _NEW = (
     *("new_code", "new_string", "new_str", "new_text"),
 )
 _LABEL = re.compile(
-    rf"[\s*_#>:-]*(?:\d+[.)] *)?({'|'.join((*_OLD, *_NEW, 'with'))})"
+    rf"[\s*_#>:-]*(?:\d+[.)] *)?({'|'.join((*_OLD, *_NEW, 'with', 'from', 'to'))})"
     r"(?: (?:this|the|code|lines?|version|by|with))*[\s*_:-]*",
     re.IGNORECASE,
 )
@@ -31,6 +31,11 @@ _TAGGED = re.compile(
     rf"<({'|'.join(_OLD)})>(?P<old>(?:(?!</?(?:{'|'.join(_OLD)})>).)*+)</\1>\s*+"
     rf"<({'|'.join(_NEW)})>(?P<new>(?:(?!</?(?:{'|'.join(_NEW)})>).)*+)</\3>",
     re.IGNORECASE | re.DOTALL,
+)
+_TOLD = re.compile(
+    r"\b(?:change|replace|set|turn|update)\b[^`\n]{0,60}`(?P<old>[^`\n]+)`[^`\n]{0,40}(?:\b(?:to|with|by|into)\b|→|->)"
+    r"[^`\n]{0,20}`(?P<new>[^`\n]+)`",
+    re.IGNORECASE,
 )
 _DIFF_STARTS = re.compile(r"^(?:diff --git .*\n(?:.*\n){0,3}?)?--- \S.*\n\+\+\+ \S.*\n", re.MULTILINE)
 _DIFF_LINE = re.compile(r"[ +@\\-]|$")
@@ -54,13 +59,18 @@ def labelled_edits(text: str, blocks: Sequence[FencedBlock]) -> tuple[list[Edit]
     pairs = [
         (old, new)
         for (old, first), (new, second) in pairwise(zip(blocks, labels, strict=True))
-        if ((first in _OLD and second in _NEW) or (first, second) == ("replace", "with"))
+        if ((first in _OLD and second in _NEW) or (first, second) in (("replace", "with"), ("from", "to")))
         and old.is_python
         and new.is_python
         and new.closed
     ]
     edits = [(old.body.strip("\n"), new.body.strip("\n")) for old, new in pairs]
     return edits, without_blocks(text, (block for pair in pairs for block in pair))
+
+
+def told_edits(text: str) -> list[Edit]:
+    """Return the edits of sentences such as "Change `CFL = 0.8` to `CFL = 0.4`"."""
+    return [(match["old"], match["new"]) for match in _TOLD.finditer(text)]
 
 
 def edits_in_json(value: Any) -> Iterator[Edit]:

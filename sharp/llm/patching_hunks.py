@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Literal
 
 from sharp.errors import ReplyError
@@ -26,7 +26,7 @@ Lines = tuple[str, ...]
 _OLD = r"(?:SEARCH|ORIGINAL|OLD|BEFORE|FIND|HEAD)"
 _NEW = r"(?:REPLACE|UPDATED?|NEW|AFTER|REPLACEMENT)"
 _SEARCH = re.compile(
-    rf"([ \t]*+)(?:<{{5,9}}+ ?[^\W\d_]{{2,20}}+|-{{5,9}}+ ?{_OLD}):?(?:[ (].{{0,60}}+)?\s*+",
+    rf"([ \t]*+)(?:<{{5,9}}+(?: ?[^\W\d_]{{2,20}}+)?|-{{5,9}}+ ?{_OLD}):?(?:[ (].{{0,60}}+)?\s*+",
     re.IGNORECASE,
 )
 _DIVIDER = re.compile(r"([ \t]*+)={5,9}+\s*+")
@@ -36,6 +36,7 @@ _REPLACE = re.compile(
 )
 _FENCE = re.compile(r"\s*+(?:```|~~~)[\w+-]*+\s*+")
 _HUNK_HEADER = re.compile(r"@@(?: -([0-9]{1,9})(?:,([0-9]{1,9}))? \+[0-9]{1,9}(?:,([0-9]{1,9}))? @@)?.*+")
+_NORMAL = re.compile(r"[0-9]++(?:,[0-9]++)?[acd][0-9]++(?:,[0-9]++)?")
 _DOTS = re.compile(r"\s*+#? ?(?:\.\.\.|…)\s*+")
 _SIGNED = re.compile(r"[ +-]")
 _DIFF_BEGINS = ("--- ", "diff --git ", "@@ ", "*** Begin Patch")
@@ -63,13 +64,15 @@ class Hunk:
     """One edit: the text as written and its possible readings, the likeliest first.
 
     `line` is where a diff header says that the old lines begin (counted from 0), which is only a hint;
-    `final_newline` says what a diff wants at the end of the file, None where it says nothing.
+    `final_newline` says what a diff wants at the end of the file, None where it says nothing; `parts` are a diff's
+    changes without the lines around them, for a context that is quoted wrongly.
     """
 
     text: str
     readings: tuple[HunkVariant, ...]
     line: int | None = None
     final_newline: bool | None = None
+    parts: tuple[HunkVariant, ...] = ()
 
     @property
     def replaced(self) -> Lines:
@@ -165,7 +168,7 @@ def _diff_hunks(text: str) -> tuple[Hunk, ...]:
     """
     drafts: list[_Draft] = []
     draft: _Draft | None = None
-    lines = text.split("\n")
+    lines = _as_unified(text.split("\n"))
     number = 0
     while number < len(lines):
         length = 0 if draft and draft.is_due else _length_of_file_header(lines, number)
@@ -185,6 +188,18 @@ def _diff_hunks(text: str) -> tuple[Hunk, ...]:
     if all(hunk.changes_nothing for hunk in hunks):
         raise ReplyError("The diff has no line that begins with '+' or '-', so it changes nothing.")
     return hunks
+
+
+def _as_unified(lines: list[str]) -> list[str]:
+    """Return the lines of a diff in `diff`'s normal form (`3c3`, `< old`, `---`, `> new`) as those of a unified one."""
+    if not any(_NORMAL.fullmatch(line) for line in lines):
+        return lines
+    signs = {"< ": "-", "> ": "+"}
+    return [
+        "@@" if _NORMAL.fullmatch(line) else signs.get(line[:2], "") + line[2 * (line[:2] in signs) :]
+        for line in lines
+        if line != "---"
+    ]
 
 
 def _is_marker(pattern: re.Pattern[str], line: str, indent: str) -> bool:
@@ -296,7 +311,19 @@ class _Draft:
         end = "+" not in self.open_ends if self.open_ends else None
         line = None if self.start is None else max(self.start - 1, 0)
         text = "\n".join([self.header[0], *self.rows] if self.header else self.rows)
-        return Hunk(text, (HunkVariant(old, new),), line, end)
+        return Hunk(text, (HunkVariant(old, new),), line, end, tuple(self._parts()))
+
+    def _parts(self) -> Iterator[HunkVariant]:
+        """Yield each change alone; one that only adds lines keeps the line before it."""
+        above: Lines = ()
+        for kept, rows in groupby(self.rows, lambda row: not row.startswith(("+", "-"))):
+            run = list(rows)
+            old = tuple(row[1:] for row in run if row.startswith("-"))
+            new = tuple(row[1:] for row in run if row.startswith("+"))
+            if kept:
+                above = (run[-1][1:],)
+            else:
+                yield HunkVariant(old, new) if old else HunkVariant(above, (*above, *new))
 
     @staticmethod
     def _sides(row: str) -> set[str]:

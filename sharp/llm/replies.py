@@ -17,11 +17,20 @@ from types import MappingProxyType, NoneType, UnionType
 from typing import Any, Literal, get_args
 
 from sharp.errors import ReplyError
-from sharp.llm.patching_edits import as_blocks, bare_diff, edits_in_json, labelled_edits, tagged_edits
+from sharp.llm.patching_definitions import are_definitions
+from sharp.llm.patching_edits import (
+    as_blocks,
+    bare_diff,
+    edits_in_json,
+    labelled_edits,
+    tagged_edits,
+    told_edits,
+)
 from sharp.llm.patching_hunks import looks_like_diff, read_hunks, search_replace_regions, with_header
 from sharp.llm.replies_calls import arguments, python_call, texts_in
 from sharp.llm.replies_code import extract_code, mentions, program_in_json
 from sharp.llm.replies_json import last_object
+from sharp.llm.replies_stubs import missing
 from sharp.llm.replies_text import FencedBlock, answer, defines, fenced_blocks, parses, without_blocks
 
 Strategy = Literal["analytical", "transformed", "hybrid", "numerical"]
@@ -29,12 +38,12 @@ STRATEGIES: tuple[Strategy, ...] = ("analytical", "transformed", "hybrid", "nume
 Allowed = type | UnionType | Sequence[str]
 """What a value may be: of a type, of a union of types, or one of some words."""
 
-Kind = Literal["search-replace", "unified-diff", "whole-file", "keep"]
+Kind = Literal["search-replace", "unified-diff", "functions", "whole-file", "keep"]
 
 NO_REASON = "no reason given"
 # Other names that models give the keys of a selection.
 _CHOICE_KEYS = {
-    "shortlist": ("shortlist", "short_list", "ranking"),
+    "shortlist": ("shortlist", "short_list", "ranking", "ranked", "scores", "ratings"),
     "nominee": (
         "nominee",
         "nominee_id",
@@ -50,20 +59,27 @@ _CHOICE_KEYS = {
 _ID_KEYS = ("id", "candidate", "candidate_id", "name", "program", "solver")
 _REASON_KEYS = ("reason", "reasons", "why", "rationale", "justification", "comment", "explanation")
 _DESCRIBED = 300
+_HEADER_KEYS = ("base_id", "base", "action", "keep", "reason", "changes")
 _JSON = frozenset({"json", "json5", "jsonc", "js", "javascript"})
 _TEXT = frozenset({"", "text", "txt", "plaintext", "markdown", "md"})
 _YAML = frozenset({"yaml", "yml"})
 _ANCHOR = re.compile(r"(?:^|[:\-\[,{])\s*[&*]\w", re.MULTILINE)
 _ASSIGNED = re.compile(r"\A[A-Za-z_]\w*+ *= *(?=[{\[\w])")
+_MARK = r"[ \t]*(?:[-*•]|\d{1,2}[.)])[ \t]"
 # Labels and their values in prose: "**Verdict:** no", a row "| verdict | no |", "<verdict>no</verdict>", a list below.
 _LABELLED = re.compile(
-    r"^[\s*_#>-]*([A-Za-z][A-Za-z_]*(?: [a-z]+)?)[*_ ]*(?:[:=→]|[-=]>)[*_ ]*([^\s*_>].*)$", re.MULTILINE
+    r"^[\s*_#>-]*([A-Za-z][A-Za-z_]*(?: [a-z]+)?)[*_ ]*(?:[:=→：]|[-=]>)[*_ ]*([^\s*_>].*)$", re.MULTILINE
+)
+_IS = re.compile(r"\b([a-z_]+) is: *(\S.*)$", re.MULTILINE | re.IGNORECASE)
+_SECTION = re.compile(
+    r"^(?:#+[ \t]*|\*\*)(?P<label>[A-Za-z][A-Za-z_]*(?: [a-z]+)?)[*_: ]*\n++"
+    rf"(?P<text>(?:(?!#|\*\*[A-Z]|```|{_MARK}).*(?:\n|\Z))+)",
+    re.MULTILINE,
 )
 _LABELLED_WITHIN = 10_000
 _ROW = re.compile(r"^[ \t]*\|([^|\n]{1,40})\|([^|\n]{1,400})\|[ \t]*$", re.MULTILINE)
-_MARK = r"[ \t]*(?:[-*•]|\d{1,2}[.)])[ \t]"
 _LISTED = re.compile(
-    r"^(?:[ \t]*#+[ \t]*|[ \t*_>-]*(?=.*:))(?P<label>[A-Za-z][A-Za-z_]*(?: [a-z]+)?)[*_ ]*:?[*_ ]*\n+"
+    r"^(?:[ \t]*#+[ \t]*|\*\*(?=.*\*\*$)|[ \t*_>-]*(?=.*:))(?P<label>[A-Za-z][A-Za-z_]*(?: [a-z]+)?)[*_ ]*:?[*_ ]*\n+"
     rf"(?P<list>(?:{_MARK}.*(?:\n|\Z))+)",
     re.MULTILINE,
 )
@@ -76,10 +92,42 @@ _QUOTED = re.compile(r"=\"([^\"]*+)\"")
 _ENVELOPE = re.compile(r"^\*\*\* Begin Patch\n(.*?)^\*\*\* End Patch$", re.MULTILINE | re.DOTALL)
 _NAME = re.compile(r"[A-Za-z]+\d[\w.]*\w|[A-Za-z]+\d")
 _QUOTES = ('"', "'", "“")
+_CALLED = re.compile(
+    r"[A-Za-z]+\d[\w.]*|(?:candidate|solver|program|kandidat|candidat|候选)\W{0,3}\d+", re.IGNORECASE
+)
+# How prose names a nominee, and ranks: "I nominate c003", "Nominee: c003", "1. c003", "| 1 | c003 |".
+_NOMINATES = re.compile(
+    r"nomin|\bwinner\b|\bbest (?:candidate|choice)\b|\bmy (?:choice|pick|favou?rite)\b"
+    r"|\bI(?:'d| would)? (?:choose|pick|select|go with)\b|提名",
+    re.IGNORECASE,
+)
+_DENIED = re.compile(r"\b(?:not|cannot|can't|won't|none|nobody|hard) (?:to )?(?:\w+ )?nominat", re.IGNORECASE)
+_HEADING = re.compile(r"^(#+ .*|\*\*[^*\n]+\*\*:?)\n+", re.MULTILINE)
+_RANKED = re.compile(r"[|*\s]*(\d{1,2})[*\s]*[.):|]")
+_SPAN = re.compile(r"(\S*\d)\s*(?:-|–|—|\.\.+|…|to|through)\s*(\S*\d)")
 _FILLER = re.compile(r"\b(?:candidate|solver|program|code|id|number|no)\b")
+# What surrounds an answer in prose: "Here is the summary:", "(120 words)".
+_AROUND = re.compile(
+    r"\A(?:Sure|Certainly|Of course|Here(?:'s| is| are))\b[^\n]*[:!.]\s*\n|\(\d+ words\)\s*\Z", re.IGNORECASE
+)
+_REFUSAL = re.compile(
+    r"(?:I(?:'m| am) (?:sorry|unable|afraid)|I can(?:not|'t)|As an AI|Es tut mir leid|(?:Je suis )?désolé|抱歉|对不起)",
+    re.IGNORECASE,
+)
 # How prompts write what a value may be: models copy it in place of a value.
 _CHOICES = re.compile(r"[\w-]+(?: \| [\w-]+)+")
 _YES_NO = {"yes": True, "true": True, "no": False, "false": False}
+_TRANSLATED = {
+    "true": "yes",
+    "false": "no",
+    "ja": "yes",
+    "oui": "yes",
+    "si": "yes",
+    "sí": "yes",
+    "是": "yes",
+    "有": "yes",
+    "да": "yes",
+} | dict.fromkeys(("nein", "non", "否", "不", "不是", "没有", "无", "нет"), "no")
 _TYPE_NAMES: Mapping[type, str] = {
     bool: "true or false",
     int: "an integer",
@@ -141,7 +189,8 @@ def prose(text: str) -> str:
     worded = [block.body for block in blocks if block.fence.language in _TEXT and not parses(block.body)]
     words = " ".join([without_blocks(reply, blocks), *worded])
     words = _unmarked(re.sub(r"^[ \t]*>|</?[a-z]+>", "", words, flags=re.MULTILINE))
-    if not says_something(words):
+    words = _AROUND.sub("", words)
+    if not says_something(words) or _REFUSAL.match(words):
         raise ReplyError("The reply has no words that can be used. Expected plain text.")
     return " ".join(words.split())
 
@@ -192,11 +241,14 @@ def read_selection(text: str, ids: Sequence[str], *, max_shortlist: int) -> Sele
 
     A list that is too long is cut, and a nominee that is not in it is put first, each with a note.
     """
-    data, known = extract_json(text, _CHOICE_KEYS), Ids(ids)
+    known = Ids(ids)
+    data = _choice(text, known)
     reasons = _shortlist(data.get("shortlist"), known)
     if not reasons:
         raise ReplyError("The short list names 0 candidates; at least 1 are needed.")
     named = data.get("nominee")
+    if isinstance(named, list) and len(named) == 1:
+        (named,) = named
     named, said = (
         (_first(named, _ID_KEYS), _first(named, _REASON_KEYS))
         if isinstance(named, Mapping)
@@ -219,6 +271,27 @@ def read_selection(text: str, ids: Sequence[str], *, max_shortlist: int) -> Sele
         for name in ranked[:max_shortlist]
     )
     return SelectionReply(texts_of(data.get("criteria")), shortlist, nominee, why, tuple(notes))
+
+
+def _choice(text: str, known: Ids) -> dict[str, Any]:
+    """Return short list and nominee of a reply: of its JSON object, else of its prose, if that names one nominee."""
+    try:
+        data = extract_json(text, _CHOICE_KEYS)
+        lists = [value for key, value in data.items() if isinstance(value, list) and key != "criteria"]
+        return {"shortlist": lists[0], **data} if len(lists) == 1 else data
+    except ReplyError:
+        reply = answer(text)
+        lines = [] if "{" in reply else _HEADING.sub(r"\1 ", reply).split("\n")
+        sentences = [one for line in lines for one in re.split(r"(?<=[.!?。])\s+", line)]
+        named = {name for one in sentences if _NOMINATES.search(one) for name in known.named_in(one)}
+        if len(named) != 1 or _DENIED.search(text):
+            raise
+    rows = [(int(row[1]), known.named_in(line)) for line in lines if (row := _RANKED.match(line))]
+    chains = [known.named_in(line) for line in lines if re.search(r"\d\W*>\W*\w", line)]
+    ranked = [names[0] for _, names in rows if names]
+    if not ranked or [rank for rank, names in rows if names] != [*range(1, len(ranked) + 1)]:
+        ranked = next((names for names in chains if len(names) > 1), [])
+    return {"shortlist": ranked or [*named], "nominee": named.pop()}
 
 
 def read_revision(
@@ -273,8 +346,12 @@ def _json_object(reply: str, wanted: Mapping[str, Sequence[str]] = MappingProxyT
                 return found
     if found:
         return found
-    outside = without_blocks(reply, (b for b in blocks if b.fence.label))
-    prose = python_call(outside) or last_object(outside, prose=True, listed=listed) or _assigned(blocks)
+    outside = without_blocks(reply, (b for b in blocks if b.fence.language not in _TEXT))
+    prose = (
+        python_call(outside)
+        or last_object(outside, prose=not outside.lstrip().startswith("{"), listed=listed)
+        or _assigned(blocks)
+    )
     if prose is None:
         raise ReplyError("The reply has no JSON object. Expected one in a fenced ```json block.")
     return _named(prose, wanted)
@@ -333,14 +410,15 @@ def _lower(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def labelled_values(reply: str) -> dict[str, Any]:
-    """Return what lines such as `**Verdict:** no`, tags and rows of two cells give; a label's list below it is a list.
+    """Return what lines such as `**Verdict:** no`, tags, sections and rows of two cells give; a label's list is a list.
 
     What is given twice is not certain, and left out. Only the end of a long reply is searched.
     """
     reply = reply[-_LABELLED_WITHIN:]
     pairs: list[tuple[str, Any]] = [(label, _unmarked(value)) for label, value in _LABELLED.findall(reply)]
-    pairs += [(label, _unmarked(value)) for label, value in _ROW.findall(reply)]
+    pairs += [(label, _unmarked(value)) for label, value in chain(_ROW.findall(reply), _IS.findall(reply))]
     pairs += [(match["label"], _items(match["list"])) for match in _LISTED.finditer(reply)]
+    pairs += [(match["label"], _unmarked(match["text"])) for match in _SECTION.finditer(reply)]
     for match in _TAGGED.finditer(reply):
         inside = _INNER_TAG.findall(match["inside"])
         texts = [": ".join(filter(None, (*_QUOTED.findall(marks), text.strip()))) for marks, text in inside]
@@ -382,6 +460,10 @@ def _patch(reply: str, function: str) -> tuple[Kind | None, str, str]:
     other = (None, "", reply) if files else _other_patch(reply, blocks, function)
     if other[0]:
         return other
+    parts = [block for block in blocks if block.is_python and block.closed and are_definitions(block.body)]
+    body = "\n\n".join(block.body for block in parts)
+    if parts and (missing(body) or not defines(body, function)):
+        return "functions", body, without_blocks(outside, parts)
     files += [
         b for b in blocks if b.is_python and b.fence.label and (not b.closed or mentions(b.body, function))
     ]
@@ -401,7 +483,7 @@ def _other_patch(reply: str, blocks: Sequence[FencedBlock], function: str) -> tu
     try:
         data = _json_object(reply)
     except ReplyError:
-        return None, "", reply
+        return _told_patch(reply, blocks)
     if listed := list(edits_in_json(data)):
         return "search-replace", as_blocks(listed), reply
     nested = [_patch(text, function)[:2] for text in texts_in(data) if "\n" in text]
@@ -409,7 +491,13 @@ def _other_patch(reply: str, blocks: Sequence[FencedBlock], function: str) -> tu
         if patches := [body for found, body in nested if found == kind]:
             return kind, "\n".join(patches), reply
     code = program_in_json(reply, function)
-    return ("whole-file", extract_code(reply, function), reply) if code else (None, "", reply)
+    return ("whole-file", extract_code(reply, function), reply) if code else _told_patch(reply, blocks)
+
+
+def _told_patch(reply: str, blocks: Sequence[FencedBlock]) -> tuple[Kind | None, str, str]:
+    """Return the patch of a reply that only says what is to be changed; None where it says nothing of the kind."""
+    edits = [] if any(block.is_python and block.fence.label for block in blocks) else told_edits(reply)
+    return ("search-replace", as_blocks(edits), reply) if edits else (None, "", reply)
 
 
 def _header(rest: str, kind: Kind | None) -> dict[str, Any]:
@@ -417,8 +505,9 @@ def _header(rest: str, kind: Kind | None) -> dict[str, Any]:
     try:
         return _json_object(rest)
     except ReplyError as error:
-        if kind is not None and "{" not in rest:
-            return {}
+        told = {key: value for key, value in labelled_values(rest).items() if key in _HEADER_KEYS}
+        if "{" not in rest and (kind is not None or told):
+            return told
         raise ReplyError(f"{error} {_REVISION_FORM}") from error
 
 
@@ -444,10 +533,10 @@ def _changes(listed: object, known: Ids) -> tuple[tuple[str, str, tuple[str, ...
 
 def _shortlist(listed: object, known: Ids) -> dict[str, str]:
     if isinstance(listed, Mapping):
-        by_rank = all(name.isdigit() and known.match(item) for name, item in listed.items())
-        listed = [*listed.values()] if by_rank else [{name: reason} for name, reason in listed.items()]
+        listed = _ranked(listed, known)
     if isinstance(listed, str):
-        listed = [name for name in re.split(r"\s*[,;>\n]\s*", listed.strip()) if name]
+        names = filter(None, re.split(r"\s*[,;>\n]\s*", listed.strip()))
+        listed = [*chain.from_iterable(map(known.span, names))]
     if not isinstance(listed, list):
         raise ReplyError('"shortlist" must be a list such as [{"id": "…", "reason": "…"}], best first.')
     ranked = (re.split(r"\s+>\s+", entry) if isinstance(entry, str) else [entry] for entry in listed)
@@ -464,6 +553,18 @@ def _shortlist(listed: object, known: Ids) -> dict[str, str]:
         if match is not None and not reasons.get(match):
             reasons[match] = text_of(reason)
     return reasons
+
+
+def _ranked(listed: Mapping[str, Any], known: Ids) -> list[Any]:
+    """Return the entries of an object: from ranks to ids, from ids to reasons, or to scores, highest first."""
+    if all(known.match(item) and (name.isdigit() or not known.match(name)) for name, item in listed.items()):
+        return [*listed.values()]
+    scores = {name: score for name, score in listed.items() if isinstance(score, int | float)}
+    if len(scores) == len(listed):
+        return [
+            {name: f"score {scores[name]:g}"} for name in sorted(scores, key=scores.__getitem__, reverse=True)
+        ]
+    return [{name: reason} for name, reason in listed.items()]
 
 
 def _entry(entry: object) -> Mapping[str, Any]:
@@ -510,6 +611,21 @@ class Ids:
             meant = {found for word in _NAME.findall(name) for found in self._meant(word)}
         return next(iter(meant)) if len(meant) == 1 else None
 
+    def named_in(self, text: str) -> list[str]:
+        """Return the ids that a text names, each once, in their order."""
+        found = (self.match(word[0].rstrip(".")) for word in _CALLED.finditer(text))
+        return list(dict.fromkeys(name for name in found if name))
+
+    def span(self, text: str) -> list[str]:
+        """Return the ids from the first to the last of a range such as `c003-c007`; the text alone if it is none."""
+        ends = _SPAN.fullmatch(text.strip())
+        first, last = (
+            (self.match(ends[1]), self.match(ends[2])) if ends and self.match(text) is None else (None, None)
+        )
+        if first is None or last is None or self.ids.index(first) > self.ids.index(last):
+            return [text]
+        return list(self.ids[self.ids.index(first) : self.ids.index(last) + 1])
+
     def _meant(self, name: str) -> set[str]:
         parts = self._parts(name)
         return {name} if name in self.ids else self.meant.get(parts, set()) if parts else set()
@@ -535,7 +651,7 @@ def checked(value: object, allowed: Allowed) -> Any:
         return checked(value[0], allowed)
     word = _plain({True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value))
     for each in allowed:
-        if _plain(each) == word:
+        if _plain(each) in (word, _TRANSLATED.get(word)):
             return each
     # "no, as shocks form": it begins with one of the words, and names no other.
     named = [each for each in allowed if re.search(rf"\b{re.escape(_plain(each))}\b", word)]

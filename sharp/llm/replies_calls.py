@@ -26,6 +26,11 @@ _XML_ARGUMENT = re.compile(
     r"<parameter(?:=| +name=)[\"']?([\w.-]++)[\"']?>(?P<value>(?:(?!</?parameter\b).)*+)</parameter>",
     re.DOTALL,
 )
+_PREFORMATTED = re.compile(
+    r"<pre\b[^>]*+>\s*+(?:<code\b[^>]*+>)?(?P<code>(?:(?!</?(?:code|pre)\b).)*+)(?:</code>)?\s*+</pre>",
+    re.DOTALL,
+)
+_BOXED = re.compile(r"\${0,2}\\boxed\{(?:\\text\w*+\{)?([^{}\n]*+)\}{1,2}\${0,2}")
 _HEREDOC = re.compile(
     r"^(?:cat|tee)\b[^\n]*<< ?['\"]?(\w++)['\"]?[^\n]*\n(?P<file>(?:(?!^\1$|^(?:cat|tee)\b.*<<).*\n)*+)\1$",
     re.MULTILINE,
@@ -41,10 +46,13 @@ _MOST_CALLS = 8
 def without_call_syntax(text: str) -> str:
     """Return a reply with calls in tags as fenced JSON and files of shell scripts as fenced Python.
 
-    Control tokens are left out, and a reply that is escaped for HTML as a whole is unescaped.
+    Control tokens and LaTeX's boxes are left out, what is escaped for HTML, as a whole or as preformatted text, is
+    unescaped.
     """
     if "&lt;" in text and "<" not in text:
         text = html.unescape(text)
+    text = _PREFORMATTED.sub(lambda match: f"\n```\n{html.unescape(match['code'])}\n```\n", text)
+    text = _BOXED.sub(r"\n\1\n", text)
     text = _XML_CALL.sub(_as_json, _CONTROL.sub("", text))
     return _HEREDOC.sub(lambda match: f"```python\n{match['file']}```", text)
 

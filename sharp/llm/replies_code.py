@@ -6,8 +6,6 @@ refused with the lines that say so. Nothing is ever executed.
 
 from __future__ import annotations
 
-import ast
-import builtins
 import html
 import io
 import re
@@ -19,20 +17,22 @@ from dataclasses import replace
 from sharp.errors import ReplyError
 from sharp.llm.replies_calls import texts_in
 from sharp.llm.replies_json import last_object
+from sharp.llm.replies_stubs import missing, stub, stub_bodies
 from sharp.llm.replies_text import (
     FencedBlock,
     answer,
     defines,
     fenced_blocks,
+    free_names,
     parses,
     plain_quotes,
     symbols_of,
     without_blocks,
     without_line_numbers,
+    without_magics,
+    without_prompts,
 )
 
-# Names that a module has without binding them.
-_GIVEN = frozenset(dir(builtins)) | {"__file__", "__name__", "__doc__"}
 _JSON = frozenset({"json", "json5", "jsonc"})
 # What a comment says in the place of code. Each names code, so that a remark on physics is none of them.
 _PLACE = (
@@ -52,6 +52,8 @@ _SAID = re.compile(
     rf"|\b(?:your|actual|full|complete) {_PLACE}(?: goes)? here\b|\bimplement(?:ation)? (?:this|me|here)\b"
     rf"|\b(?:TODO|FIXME)\b.*\b(?:implement|complete|fill in|write)\b|\b(?:same|unchanged|as) (?:as in|from) {_OTHER}"
     r"|\bomitted for (?:brevity|clarity|space)\b"
+    rf"|\b(?:dummy|placeholder) (?:{_PLACE}|implementation|solution|results?|values?)\b"
+    rf"|\breplace (?:this|it|with)\b.*\b(?:actual|real|your own|proper) (?:\w+ )?{_PLACE}\b"
     r"|^#\W*(?:omitted|(?:(?:remains?|left|stays?) )?unchanged|(?:(?:the )?same )?as (?:before|above))\W*$"
     # The same in Chinese, French, German and Spanish.
     r"|省略\s*(?:[:：。.…(（]|$|代码|循环|函数|实现)|(?:代码|函数|程序|循环|实现|其余部分).*(?:不变|相同|同上|省略|略$)"
@@ -77,7 +79,7 @@ _ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|#\d{1,5});")
 _CODE_LINE = re.compile(
     r"\s|(?:def|class|import|from|if|for|while|with|try|return|async) ?\b|@\w|[\w.\[\]]+ *(?:=|\+=|\()|[\])}]"
 )
-_TO_BE_WRITTEN = re.compile(r"\A\W*\Z|\b(?:here|fill|todo|implement\w*|later|your|template)\b", re.IGNORECASE)
+_OWN_IMPORT = re.compile(r"^from \.?(\w+) import (?:\w+(?:, *)?)+\n", re.MULTILINE)
 _MOST_STARTS, _MOST_ENDS = 8, 40
 _DIFF_HEADERS = ("--- ", "+++ ", "@@ ", "diff --git ", "new file mode ", "index ")
 _FENCED = "Give the complete program in one fenced ```python block"
@@ -94,7 +96,9 @@ def extract_code(text: str, function: str = "solver") -> str:
     reply = answer(text)
     fenced = tuple(_new_file(block) for block in fenced_blocks(reply))
     blocks = [block for block in fenced if block.is_python]
-    bodies = _rejoined([_mended(block.body) for block in blocks])
+    bodies = [
+        _without_own_imports(body, reply) for body in _rejoined([_mended(block.body) for block in blocks])
+    ]
     complete = [number for number, body in enumerate(bodies) if defines(body, function)]
     if complete:
         last = next((n for n in reversed(complete) if _is_worked_out(bodies[n], function)), complete[-1])
@@ -132,7 +136,7 @@ def elisions(code: str) -> tuple[tuple[int, str], ...]:
     function that does nothing else.
     """
     found = dict(_elided_comments(code))
-    found.update(_stub_bodies(code))
+    found.update(stub_bodies(code))
     return tuple(sorted(found.items()))
 
 
@@ -149,8 +153,10 @@ def _whole(code: str, function: str) -> str:
         raise ReplyError(
             f"{elided_text(places)}, and what belongs there is not known. {_FENCED}, with nothing left out."
         )
-    if stub := _stub(code, function):
-        raise ReplyError(f"`{function}` {stub}. {_FENCED}, with the method worked out.")
+    if lack := stub(code, function):
+        raise ReplyError(f"`{function}` {lack}. {_FENCED}, with the method worked out.")
+    if lack := missing(code):
+        raise ReplyError(f"The program {lack}. {_FENCED}, with everything that it needs.")
     return code.strip("\n") + "\n"
 
 
@@ -173,18 +179,26 @@ def _new_file(block: FencedBlock) -> FencedBlock:
 
 
 def _mended(body: str) -> str:
-    """Return a block's text without line numbers, typographic quotes and entities, where it is Python only then."""
-    repairs: tuple[Callable[[str], str], ...] = (
-        without_line_numbers,
-        plain_quotes,
-        lambda text: plain_quotes(without_line_numbers(text)),
-        lambda text: html.unescape(text) if _ENTITY.search(text) else text,
-    )
-    if not parses(body):
-        for repaired in (repair(body) for repair in repairs):
-            if repaired != body and parses(repaired):
-                return repaired
-    return body
+    """Return a block's text without what belongs to its presentation, where it is Python only then.
+
+    These are prompts of the interpreter, a notebook's commands, line numbers, typographic quotes, entities and tabs.
+    """
+    mended = body
+    for repair in _REPAIRS:
+        if parses(mended):
+            return mended
+        mended = repair(mended)
+    return mended if parses(mended) else body
+
+
+_REPAIRS: tuple[Callable[[str], str], ...] = (
+    without_prompts,
+    without_magics,
+    without_line_numbers,
+    plain_quotes,
+    lambda text: html.unescape(text) if _ENTITY.search(text) else text,
+    lambda text: text.expandtabs(4),
+)
 
 
 def _rejoined(bodies: list[str]) -> list[str]:
@@ -205,13 +219,18 @@ def _rejoined(bodies: list[str]) -> list[str]:
     return joined
 
 
+def _without_own_imports(body: str, reply: str) -> str:
+    """Return a file without its imports from other files of the reply, which it is joined with."""
+    return _OWN_IMPORT.sub(lambda match: "" if f"{match[1]}.py" in reply else match[0], body)
+
+
 def _returns_last(code: str) -> bool:
     return code.rstrip().rpartition("\n")[2].lstrip().startswith(("return", "raise"))
 
 
 def _is_worked_out(code: str, function: str) -> bool:
     """Whether a block is the program: no example of its use, and no template with an empty body."""
-    return not _only_imports(code, function) and (not _stub(code, function) or bool(elisions(code)))
+    return not _only_imports(code, function) and (not stub(code, function) or bool(elisions(code)))
 
 
 def _only_imports(code: str, function: str) -> bool:
@@ -226,44 +245,20 @@ def _joined(before: Sequence[str], last: str, after: Sequence[str]) -> str:
     Earlier blocks are put in front, as in a session. Later ones count where no earlier one binds a name; they stand in
     front, too, or behind the program where they need names of it.
     """
-    parts, lacking = [last], _free_names(last)
+    parts, lacking = [last], free_names(last)
     for body in [*reversed(before), *after]:
         bound = {name for name in lacking if defines(body, name)}
         if bound:
-            needed = _free_names(body)
+            needed = free_names(body)
             behind = body in after and any(defines(last, name) for name in needed)
             parts.insert(len(parts) if behind else 0, body)
             lacking = (lacking - bound) | {name for name in needed if not defines(last, name)}
     return "\n\n".join(part.strip("\n") for part in parts) + "\n" if len(parts) > 1 else last
 
 
-def _free_names(code: str) -> set[str]:
-    """Return the global names that a module uses and does not bind."""
-    top = symbols_of(code)
-    if not isinstance(top, symtable.SymbolTable) or _imports_everything(code):
-        return set()
-    bound = {
-        symbol.get_name() for symbol in top.get_symbols() if symbol.is_assigned() or symbol.is_imported()
-    }
-    tables, used = [top], set[str]()
-    while tables:
-        table = tables.pop()
-        tables += table.get_children()
-        for symbol in table.get_symbols():
-            if symbol.is_global() and symbol.is_assigned():
-                bound.add(symbol.get_name())
-            if symbol.is_referenced() and (table is top or symbol.is_global()):
-                used.add(symbol.get_name())
-    return used - bound - _GIVEN
-
-
-def _imports_everything(code: str) -> bool:
-    return re.search(r"^from [\w.]+ import \*", code, re.MULTILINE) is not None
-
-
 def _bare(reply: str, function: str) -> str | None:
     """Return the program of a reply without fences: from its first line of code to the prose or the tag after it."""
-    lines = reply.split("\n")
+    lines = _without_margin(reply).split("\n")
     starts = (
         n for n, line in enumerate(lines) if re.match(r"(?:import |from \w|def |class |@|\"\"\"|'''|#)", line)
     )
@@ -272,6 +267,13 @@ def _bare(reply: str, function: str) -> str | None:
         if code is not None and defines(code, function):
             return code
     return None
+
+
+def _without_margin(reply: str) -> str:
+    """Return a reply without the margin of Markdown's code blocks, unless its program has none."""
+    if re.search(r"^(?:import|from|def|class) ", reply, re.MULTILINE):
+        return reply
+    return re.sub(r"^(?: {4}|\t)", "", reply, flags=re.MULTILINE)
 
 
 def _without_prose(text: str) -> str | None:
@@ -332,114 +334,3 @@ def _comments(code: str) -> Iterator[tuple[int, str, str]]:
         yield from ((n, "", line.strip()) for n, line in enumerate(lines, 1) if line.lstrip().startswith("#"))
         return
     yield from ((token.start[0], token.line[: token.start[1]], token.string) for token in tokens)
-
-
-def _stub_bodies(code: str) -> Iterator[tuple[int, str]]:
-    """Yield where code is left out of a function: `...` as a statement, or an exception that says so as its body.
-
-    Handlers that ignore an error are none of these.
-    """
-    for function in _functions(code):
-        if _is_abstract(function):
-            continue
-        if function.col_offset == 0 and _only_says_unfinished(function):
-            yield function.lineno, f"`{function.name}` is not implemented"
-        for block in _blocks(function):
-            yield from (
-                (statement.lineno, f"... in `{function.name}`")
-                for statement in block
-                if _is_ellipsis(statement)
-            )
-
-
-def _blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
-    """Yield the lists of statements of a function, without those of functions and classes within and of handlers."""
-    for name in ("body", "orelse", "finalbody"):
-        block = getattr(node, name, None)
-        if isinstance(block, list):
-            yield block
-            for statement in block:
-                if not isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                    yield from _blocks(statement)
-
-
-def _stub(code: str, function: str) -> str:
-    """Return in words why `function` computes nothing; an empty text where it may."""
-    for found in _functions(code):
-        if found.name != function:
-            continue
-        body = _without_docstring(found)
-        if all(isinstance(statement, ast.Pass) for statement in body):
-            return "does nothing"
-        if len(body) == 1 and isinstance(body[0], ast.Raise) and _is_unfinished(body[0]):
-            return "only raises an exception, and does not say why"
-        if not isinstance(body[-1], ast.Raise | ast.While) and not _gives_values(found):
-            return "returns nothing"
-    return ""
-
-
-def _only_says_unfinished(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    body = _without_docstring(function)
-    if len(body) != 1 or not isinstance(body[0], ast.Raise):
-        return False
-    return "NotImplementedError" in ast.unparse(body[0]) and _is_unfinished(body[0])
-
-
-def _is_unfinished(raised: ast.Raise) -> bool:
-    """Whether an exception gives no reason, or says that the function is still to be written."""
-    said = ast.unparse(raised)
-    return isinstance(raised.exc, ast.Name) or (
-        "NotImplementedError" in said and _TO_BE_WRITTEN.search(said.partition("(")[2]) is not None
-    )
-
-
-def _gives_values(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """Whether a function has a `return` with a value, or yields."""
-    own: list[ast.AST] = [*function.body]
-    while own:
-        node = own.pop()
-        if isinstance(node, ast.Yield | ast.YieldFrom):
-            return True
-        if isinstance(node, ast.Return) and not _is_none(node.value):
-            return True
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
-            own += ast.iter_child_nodes(node)
-    return False
-
-
-def _is_none(value: ast.expr | None) -> bool:
-    return value is None or (isinstance(value, ast.Constant) and value.value is None)
-
-
-def _functions(code: str) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    if not parses(code):
-        return
-    for node in ast.walk(ast.parse(code)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node
-
-
-def _without_docstring(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.stmt]:
-    first = function.body[0]
-    documented = (
-        isinstance(first, ast.Expr)
-        and isinstance(first.value, ast.Constant)
-        and isinstance(first.value.value, str)
-    )
-    return function.body[1:] if documented else function.body
-
-
-def _is_ellipsis(statement: ast.stmt) -> bool:
-    return (
-        isinstance(statement, ast.Expr)
-        and isinstance(statement.value, ast.Constant)
-        and statement.value.value is ...
-    )
-
-
-def _is_abstract(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """Whether a body of dots is how one writes it: an overload or an abstract method."""
-    return any(
-        "overload" in ast.dump(decorator) or "abstract" in ast.dump(decorator)
-        for decorator in function.decorator_list
-    )

@@ -5,6 +5,7 @@ Lines end at "\\n" only: `str.splitlines` would also cut at form feeds and at U+
 
 from __future__ import annotations
 
+import builtins
 import re
 import symtable
 import warnings
@@ -21,8 +22,10 @@ MAX_REPLY = 1_000_000
 """The longest reply that is read, in characters."""
 MAX_CODE = 400_000
 """The longest solver that is read, in characters."""
-PYTHON = frozenset({"", "py", "py3", "python", "python3"})
+PYTHON = frozenset({"", "py", "py3", "python", "python3", "pycon", "python-repl", "ipython", "ipython3"})
 """Fence labels under which a Python file is accepted; models often leave the label out."""
+# Names that a module has without binding them.
+_GIVEN = frozenset(dir(builtins)) | {"__file__", "__name__", "__doc__"}
 _KEPT_OF_REASONING = 1000
 CUT_OFF = "It was cut off at the limit"
 """How the refusal of a reply begins that its limit cut off."""
@@ -43,7 +46,13 @@ _QUOTE = re.compile(r"^>(?: |$)", re.MULTILINE)
 _MARKDOWN = re.compile(r"\A\s*(?:`{3,}|~{3,})(?:markdown|md)[ \t]*\n", re.IGNORECASE)
 _FENCE = re.compile(r"([ \t]*+)(`{3,}+|~{3,}+)([^`]*+)")
 _NUMBERED = re.compile(r"[ \t]*+([0-9]{1,5})(?:[ \t]*+(?:[|:│]|\.(?=\s|$)|\t)[ ]?| |$)(.*+)")
-_TYPOGRAPHIC = str.maketrans({"“": '"', "”": '"', "„": '"', "‘": "'", "’": "'", "−": "-", "\u00a0": " "})
+_TYPOGRAPHIC = str.maketrans(
+    {"“": '"', "”": '"', "„": '"', "‘": "'", "’": "'", "−": "-", "\u00a0": " ", "\u3000": " ", "。": "."}
+    | {chr(wide): chr(wide - 0xFEE0) for wide in range(0xFF01, 0xFF5F)}  # the full-width forms of ASCII
+)
+_INVISIBLE = re.compile("[\u200b\u2060]")
+_TYPED = re.compile(r"^[ \t]*(?:>>>|\.\.\.)(?: |$)(.*)$", re.MULTILINE)
+_MAGIC = re.compile(r"^[%!].*$", re.MULTILINE)
 _LANGUAGE = re.compile(r"[\s{.]*+([\w+-]*+)")
 
 
@@ -99,7 +108,7 @@ def answer(text: str) -> str:
     """
     if len(text) > MAX_REPLY:
         raise ReplyError(f"The reply has {len(text)} characters; at most {MAX_REPLY} are read.")
-    text = _final_channel(normalise(text))
+    text = _final_channel(_INVISIBLE.sub("", normalise(text)))
     start, end = _REASONING_STARTS.search(text), _REASONING_ENDS.search(text)
     if end and (start is None or end.start() < start.start()):
         text = text[end.end() :]
@@ -169,8 +178,19 @@ class ReplyCut(ReplyError):
 
 
 def plain_quotes(text: str) -> str:
-    """Return a text with typographic quotes, minus signs and spaces as programs write them."""
+    """Return a text with typographic quotes, minus signs, spaces and full-width forms as programs write them."""
     return text.translate(_TYPOGRAPHIC)
+
+
+def without_prompts(text: str) -> str:
+    """Return what is typed in a session `>>> …`, `... …` of the interpreter; any other text as it is."""
+    typed = _TYPED.findall(text)
+    return "\n".join(typed) + "\n" if typed and text.lstrip().startswith(">>>") else text
+
+
+def without_magics(text: str) -> str:
+    """Return a notebook's cell without its commands to the notebook and to the shell: `%timeit …`, `!pip …`."""
+    return _MAGIC.sub("", text)
 
 
 def without_line_numbers(text: str) -> str:
@@ -258,6 +278,30 @@ def defines(code: str, name: str) -> bool:
         return False
     symbol = symbols.lookup(name)
     return symbol.is_assigned() or symbol.is_imported()
+
+
+def free_names(code: str) -> set[str]:
+    """Return the global names that a module uses and does not bind."""
+    top = symbols_of(code)
+    if not isinstance(top, symtable.SymbolTable) or _imports_everything(code):
+        return set()
+    bound = {
+        symbol.get_name() for symbol in top.get_symbols() if symbol.is_assigned() or symbol.is_imported()
+    }
+    tables, used = [top], set[str]()
+    while tables:
+        table = tables.pop()
+        tables += table.get_children()
+        for symbol in table.get_symbols():
+            if symbol.is_global() and symbol.is_assigned():
+                bound.add(symbol.get_name())
+            if symbol.is_referenced() and (table is top or symbol.is_global()):
+                used.add(symbol.get_name())
+    return used - bound - _GIVEN
+
+
+def _imports_everything(code: str) -> bool:
+    return re.search(r"^from [\w.]+ import \*", code, re.MULTILINE) is not None
 
 
 def _end_of_block(lines: list[str], fences: list[Fence], at: int) -> int:

@@ -26,7 +26,7 @@ from sharp.errors import ClarificationNeeded, SpecificationError
 from sharp.mcp.runs import Runs
 from sharp.mcp.workspace import Workspace
 from sharp.problems import render_latex
-from sharp.solvers import Folder, SolveOptions, facts
+from sharp.solvers import Folder, SolveOptions, facts, verdict_facts
 from sharp.solvers.problem_summary import problem_summary
 from sharp.version import __version__
 
@@ -140,15 +140,7 @@ class _Tools:
             known = self._workspace.problem(problem)
             judged = self._workspace.claim(known, claim)
             verdict = api.verify(known, judged, accuracy, time_limit=time_limit, listener=say)
-            checks = [
-                {"name": each.name, "verdict": each.verdict, "value": each.value} for each in verdict.checks
-            ]
-            return {
-                "outcome": verdict.status,
-                "error": verdict.error,
-                "sentence": verdict.headline,
-                "checks": checks,
-            }
+            return verdict_facts(verdict)
 
         return await _answered(ctx, work)
 

@@ -12,20 +12,17 @@ import numpy as np
 import yaml
 
 from sharp.config import RunConfig
-from sharp.error_messages import valid_values
 from sharp.errors import ConfigurationError, InputError
 from sharp.problems import (
     Diagnosis,
     Problem,
-    compile_expressions,
     diagnose,
     names_file,
     parse_problem,
     read_specification,
-    to_sympy,
 )
 from sharp.runs import FILES, models_of
-from sharp.solvers import Candidate
+from sharp.solvers import Candidate, claim_of, read_claim
 
 INLINE = "specification.yaml"
 # What decides how programs are confined, and where requests and keys go, is the user's to say, not a client's.
@@ -77,16 +74,10 @@ class Workspace:
         Raises `InputError` where it is neither, `SpecificationError` for expressions outside the grammar.
         """
         if isinstance(claim, str):
-            path = self.inside(claim)
-            if path.suffix != ".npz" or not path.is_file():
-                raise InputError(
-                    f"{claim}: expected an .npz file of arrays, as solution.npz, below {self.root}"
-                )
-            with np.load(path, allow_pickle=False) as arrays:
-                return dict(arrays)
+            return read_claim(self.inside(claim))
         if not any(isinstance(value, str) for value in claim.values()):
             return {name: np.asarray(value, dtype=float) for name, value in claim.items()}
-        return _function(problem, claim)
+        return claim_of(problem, {name: str(value) for name, value in claim.items()})
 
     def check_config(self, config: RunConfig) -> None:
         """Raise `InputError` where a configuration names a file that lies elsewhere."""
@@ -118,19 +109,3 @@ def _meshes(text: str) -> Iterator[str]:
             found.extend(value.values())
         elif isinstance(value, list):
             found.extend(value)
-
-
-def _function(problem: Problem, claim: Mapping[str, Any]) -> Candidate:
-    for name in {*claim} ^ {*problem.fields}:
-        valid = valid_values("fields", name, problem.fields)
-        raise InputError(f"claim: expected an expression for each field, and no other; {name!r}: {valid}")
-    names = [*problem.space, *([problem.time_name] if problem.time_name else []), *problem.parameters]
-    trees = [to_sympy(problem.tree(str(claim[name]))) for name in problem.fields]
-    program = compile_expressions(trees, names)
-
-    def values(*coordinates: Any) -> list[Any]:
-        shape = np.broadcast_shapes(*map(np.shape, coordinates))
-        found = program(*coordinates, *problem.parameters.values())
-        return [np.broadcast_to(np.asarray(each, dtype=float), shape) for each in found]
-
-    return values

@@ -256,14 +256,14 @@ def render_template(problem: Problem) -> str:
 
 def _docstring(problem: Problem) -> Iterator[str]:
     interface = problem.interface
-    yield '"""Solve the problem for a batch of samples at once.'
+    yield f'"""Solve the problem{" for a batch of samples at once" if interface.inputs else ""}.'
     yield ""
     for equation in problem.specification.equations:
         yield from _wrapped(equation, "    ", "        ")
     for name, text in problem.specification.definitions.items():
         yield from _wrapped(f"where {name} = {text}", "    ", "        ")
-    yield ""
-    yield "Arguments:"
+    if interface.inputs or interface.coordinates or interface.parameters:
+        yield from ("", "Arguments:")
     for port in interface.inputs:
         yield from _entry(port.name, f"array {_shape(port)}, {_input_text(problem, port)}.")
     if interface.coordinates:

@@ -14,6 +14,7 @@ from .cluster.doctor_checks import seconds as seconds
 from .cluster.launch import JobPreview as JobPreview
 from .cluster.launch import LaunchResult as LaunchResult
 from .cluster.launch import check_slurm as check_slurm
+from .cluster.launch import count_jobs as count_jobs
 from .cluster.launch import launch as launch
 from .cluster.launch import profile_of as profile_of
 from .cluster.pilot import WorkerPools as WorkerPools

@@ -5,6 +5,7 @@ What may change after that are budgets, and where models are served (`amended`).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -254,6 +255,11 @@ def check_unused(path: Path) -> None:
         raise RunDirectoryError(
             f"{path} holds the journal of a run whose run.yaml is gone; restore that file or choose another directory"
         )
+    known = next(each for each in (path.absolute(), *path.absolute().parents) if each.exists())
+    if not known.is_dir():
+        raise RunDirectoryError(f"{path}: expected a directory, or a path for a new one; {known} is a file")
+    if not os.access(known, os.W_OK | os.X_OK):
+        raise RunDirectoryError(f"{path}: no run can be written here: {known} is not writable")
 
 
 def write_specification(problem: Problem, path: Path) -> Path:

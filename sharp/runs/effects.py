@@ -24,9 +24,9 @@ PAUSES_S = (1.0, 2.0, 4.0)
 
 @dataclass(frozen=True)
 class ProgressEvent:
-    """One thing that happened, for a listener. Recorded answers are not reported."""
+    """One thing that happened, for a listener; `recorded` is an answer that was not paid for here."""
 
-    phase: Literal["asked", "failed", "answered", "barrier"]
+    phase: Literal["recorded", "asked", "failed", "answered", "barrier"]
     kind: Literal["chat", "evaluate", "checkpoint"]
     path: str
     reply: ChatReply | Evaluation | Tournament | None = None
@@ -107,9 +107,10 @@ class JournaledEffects:
         request: JSONObject,
         call: Callable[[], Awaitable[ChatReply | Evaluation]],
     ) -> JSONObject:
-        asked = Effect(path, kind, request, {}, {})
+        asked, paid = Effect(path, kind, request, {}, {}), False
 
         async def pay() -> JSONObject:
+            nonlocal paid
             given = self._donor(asked)
             if given is not None:
                 return dict(given)
@@ -117,11 +118,14 @@ class JournaledEffects:
             with self._guard(asked):
                 self._listener(ProgressEvent("asked", kind, path))
                 reply = await call()
+            paid = True
             self._listener(ProgressEvent("answered", kind, path, reply))
             return reply.to_json()
 
         with self._parking.active():
             reply = await self._recorder.perform(kind, path, request, pay)
+        if not paid:
+            self._listener(ProgressEvent("recorded", kind, path))
         self._performed[path] = asked._replace(reply=reply)
         return reply
 

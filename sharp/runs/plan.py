@@ -135,7 +135,7 @@ def context_plan(
     """
     if config.method != "pde-sharp" or config.synthesis.mode != "tournament":
         return
-    number = len(codes) or config.genesis.candidates
+    number = len(codes) or config.genesis.candidates + len(config.genesis.start)
     for name, judges in Counter(config.models.judges).items():
         card = cards[name]
         answer = config.sampling.judge.max_tokens or card.sampling_for("judge").max_tokens

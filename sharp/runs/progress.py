@@ -70,11 +70,11 @@ class ProgressView:
         self._now: Callable[[], str] = lambda: "starting"
         self._live = LiveLine(lambda: self._now()) if say is None else None
         self._start = self._stage_start = time.monotonic()
-        self._rate, self._rounds = WorkRate(), 0
+        self._rate, self._rounds, self._rounds_before = WorkRate(), 0, 0
         self._open: dict[str, float] = {}
-        self._calls = self._tokens = self._runs = 0
+        self._recorded = self._calls = self._tokens = self._runs = 0
         self._written: dict[str, None] = {}
-        self._wanted = 0
+        self._wanted = self._written_before = 0
         self._last_data = 0.0
         self._least = inf
         self._fronts = run is not None and run.config.objective != "error"
@@ -109,6 +109,13 @@ class ProgressView:
 
     def on_effect(self, progress: ProgressEvent) -> None:
         """Report one step of a run."""
+        if progress.phase == "recorded":
+            self._recorded += 1
+            self._note_program(progress)
+            # What is recorded says nothing about how fast the rest is.
+            self._written_before, self._rounds_before = len(self._written), self._rounds
+            self._now = self._counters
+            return
         if progress.phase == "asked":
             if not self._open and not self._calls:
                 self._stage_start = time.monotonic()
@@ -135,11 +142,14 @@ class ProgressView:
         if isinstance(progress.reply, ChatReply):
             self._calls += 1
             self._tokens += progress.reply.usage.prompt + progress.reply.usage.completion
-            if progress.path.startswith(("genesis/", "search/")):
-                self._written[progress.path.split("/")[1]] = None
+            self._note_program(progress)
         elif isinstance(progress.reply, Evaluation):
             self._runs += 1
             self._ran(progress.path, progress.reply)
+
+    def _note_program(self, progress: ProgressEvent) -> None:
+        if progress.kind == "chat" and progress.path.startswith(("genesis/", "search/")):
+            self._written[progress.path.split("/")[1]] = None
 
     def _ran(self, path: str, evaluation: Evaluation) -> None:
         """Tell what came of a run of a program; a short run before the whole one only where it failed."""
@@ -204,7 +214,7 @@ class ProgressView:
         for selection in selections:
             if not_read := not_read_in_full(selection):
                 self.say(f"  judge {selection.judge} read {len(selection.shown)} programs; {not_read}")
-        self._stage_start, self._rounds = time.monotonic(), 0
+        self._stage_start, self._rounds, self._rounds_before = time.monotonic(), 0, 0
 
     def _round(self, state: Tournament) -> None:
         """Tell what the judges did in a round, and how it stands after it."""
@@ -239,22 +249,25 @@ class ProgressView:
                     self.say(line)
 
     def _counters(self) -> str:
+        if self._recorded and not (self._open or self._calls or self._runs):
+            return f"{plural(self._recorded, 'result')} taken from the record"
         paths = list(self._open)
         busy = ", ".join(paths[:3]) + (" …" if len(paths) > 3 else "")
         number, now = len(self._written), time.monotonic()
         stage = now - self._stage_start
-        parts = [f"{number}/{self._wanted} programs{left_text(stage, number, self._wanted)}"]
+        before = self._written_before
+        parts = [
+            f"{number}/{self._wanted} programs{left_text(stage, number - before, self._wanted - before)}"
+        ]
         if any(path.startswith("finalize/") for path in paths):
             parts = ["final runs"]
         elif number >= self._wanted:
             most = self._run.config.synthesis.max_rounds if self._run is not None and self._rounds else 0
-            parts = (
-                [f"round {self._rounds + 1}{left_text(stage, self._rounds, most, 'at most ')}"]
-                if most
-                else []
-            )
+            first = self._rounds_before
+            left = left_text(stage, self._rounds - first, most - first, "at most ")
+            parts = [f"round {self._rounds + 1}{left}"] if most else []
         parts += [f"{self._calls} calls", f"{self._tokens} tokens", f"{self._runs} runs"]
-        return f"{', '.join(parts)}  [{busy}]"
+        return f"{', '.join(parts)}{f'  [{busy}]' if busy else ''}"
 
     @property
     def _on_terminal(self) -> bool:

@@ -1,5 +1,7 @@
 from .axes import ChebyshevAxis as ChebyshevAxis
 from .boxes import BoxGrid as BoxGrid
+from .claims import claim_of as claim_of
+from .claims import read_claim as read_claim
 from .collocation_driver import solve_collocated as solve_collocated
 from .discrete_solution import DiscreteSolution as DiscreteSolution
 from .driver import ActivityListener as ActivityListener
@@ -12,6 +14,7 @@ from .export import Folder as Folder
 from .export import export_questions as export_questions
 from .export import facts as facts
 from .export import id_in as id_in
+from .export import verdict_facts as verdict_facts
 from .fd_weights import fornberg_weights as fornberg_weights
 from .field_sizes import largest_error as largest_error
 from .field_sizes import relative_distance as relative_distance

@@ -20,6 +20,7 @@ from sharp.solvers.output import npz, output, probe_table, quantity_table, table
 from sharp.solvers.recommend import MethodRanking
 from sharp.solvers.solution import Solution
 from sharp.solvers.solution_report import build_report
+from sharp.solvers.verification import Verdict
 
 NAMES = (
     "problem.yaml",
@@ -126,6 +127,20 @@ def export_questions(diagnosis: Diagnosis, folder: Folder) -> Path:
     whole = {"problem": id_in(folder.text), "questions": asked}
     text = yaml.safe_dump(whole, sort_keys=False, allow_unicode=True, width=110)
     return folder.write("questions.yaml", _ASKING + text)
+
+
+def verdict_facts(verdict: Verdict) -> dict[str, Any]:
+    """Return a verdict as plain values; a number that JSON does not have becomes None."""
+    checks = [{"name": each.name, "verdict": each.verdict, "value": each.value} for each in verdict.checks]
+    plain: dict[str, Any] = _plain(
+        {
+            "outcome": verdict.status,
+            "error": verdict.error,
+            "sentence": verdict.headline,
+            "checks": checks,
+        }
+    )
+    return plain
 
 
 def facts(answer: Solution) -> dict[str, Any]:

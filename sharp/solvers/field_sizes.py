@@ -21,6 +21,8 @@ Norm = Literal["L1", "L2"]
 _SHARE = 0.1
 # So is any field below this one of what its equation and its data would make of it: it cancels, or vanishes.
 _LEAST = 1e-6
+# Data below this share of the largest field may be rounding themselves, as sin(pi) is.
+_ROUNDING = 1e-14
 _POINTS, _MOMENTS = 60, (0.0, 0.03, 0.31, 0.77)
 
 
@@ -64,7 +66,7 @@ def measured(problem: Problem, own: Array) -> Array:
     """
     largest = float(np.max(own)) or 1.0
     usual = _natural_sizes(problem, own) if len(own) > 1 else np.zeros(1)
-    usual = np.where(usual > 0, usual, largest)
+    usual = np.where(usual > _ROUNDING * largest, usual, largest)
     return np.where(own > _LEAST * usual, own, usual)
 
 

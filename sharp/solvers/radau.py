@@ -256,7 +256,8 @@ class _Stepper:
             return (end - start) * _FIRST
         moment = start + _INSET * (end - start)
         rates = self._evolution.sizes(self._evolution.rates(np.array([moment]), state[None]))
-        sizes = self._evolution.sizes(state)
+        # Where a slab begins, a rate may pass through zero.
+        sizes = np.maximum(self._evolution.sizes(state), self._sizes)
         # What starts at the tail of a Gaussian, or at zero, has no size yet by which its change could be measured.
         moving = (rates > 0) & (sizes > _NO_SIZE * sizes.max()) & np.isfinite(rates)
         share = self._tolerance ** (1 / len(self._method.nodes))

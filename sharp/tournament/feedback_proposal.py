@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -15,8 +16,9 @@ from sharp.llm import (
     Message,
     ModelCard,
     ask_until_valid,
-    read_verdict,
+    extract_json,
     render,
+    texts_of,
 )
 from sharp.problems import Problem, render_description
 from sharp.reference import FeedbackMetric, metrics_for
@@ -70,8 +72,11 @@ async def _ask(card: ModelCard, backend: ChatBackend, _place: str, conversation:
 
 def read_proposal(text: str, known: Mapping[str, FeedbackMetric]) -> FeedbackProposal:
     """Return the proposal of a reply; raises `ReplyError` unless it names distinct known kinds."""
-    verdict = read_verdict(text, {"metrics": list})
-    names = verdict["metrics"]
+    verdict = extract_json(text, {"metrics": ("metrics",)})
+    given = verdict.get("metrics")
+    named = re.split(r"[,;\s]+", given.strip()) if isinstance(given, str) else texts_of(given)
+    cases = {name.lower(): name for name in known}
+    names = [cases.get(name.strip("`").lower(), name) for name in named]
     unknown = [str(name) for name in names if name not in known]
     if unknown or not names or len(set(names)) < len(names) or len(names) > MOST_KINDS:
         found = f"; there is no {', '.join(unknown)}" if unknown else f", found {len(names)}"

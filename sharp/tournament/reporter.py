@@ -10,13 +10,19 @@ from math import inf
 
 from sharp.errors import ReplyError
 from sharp.evaluation import Evaluation
-from sharp.llm import REASONING, TEXT, Message, extract_json, form, listing, render
+from sharp.llm import REASONING, TEXT, Message, extract_json, form, listing, render, text_of, texts_of
 from sharp.tournament.execution import checks_told
 from sharp.tournament.ranking import Aim
 from sharp.tournament.run_context import RunContext, ask_and_read, system_prompt
 from sharp.tournament.state import ReporterText, Tournament
 
 _PROSE = {"summary": REASONING, "findings": listing(TEXT), "efficiency": TEXT, "conclusions": TEXT}
+_NAMES = {
+    "summary": ("summary", "executive_summary"),
+    "findings": ("findings", "main_findings", "key_findings"),
+    "efficiency": ("efficiency", "efficiency_note"),
+    "conclusions": ("conclusions", "conclusion", "limits"),
+}
 
 
 async def summarise(session: RunContext, state: Tournament) -> Tournament:
@@ -111,16 +117,20 @@ def _is_among(figure: str, known: Iterable[float]) -> bool:
 
 def read_prose(text: str) -> ReporterText:
     """Read the reporter's JSON block; raises ReplyError naming what is missing."""
-    data = extract_json(text)
+    data = extract_json(text, _NAMES)
     missing = [key for key in _PROSE if not data.get(key)]
     if missing:
         raise ReplyError(f"the JSON block lacks {', '.join(missing)}")
-    findings = data["findings"] if isinstance(data["findings"], list) else [data["findings"]]
+    findings = data["findings"]
+    if isinstance(findings, str):
+        findings = [
+            line for line in re.split(r"^[ \t]*[-*•][ \t]+", findings, flags=re.MULTILINE) if line.strip()
+        ]
     return ReporterText(
-        summary=str(data["summary"]),
-        findings=tuple(str(item) for item in findings),
-        efficiency=str(data["efficiency"]),
-        conclusions=str(data["conclusions"]),
+        summary=text_of(data["summary"]),
+        findings=texts_of(findings),
+        efficiency=text_of(data["efficiency"]),
+        conclusions=text_of(data["conclusions"]),
     )
 
 

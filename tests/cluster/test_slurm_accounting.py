@@ -60,6 +60,48 @@ def test_accounting_remembers_what_squeue_forgets(accounted: PrivateSlurm) -> No
     assert set(slurm.accounts()) <= {"root"}
 
 
+PATIENT = """\
+#!/bin/bash
+#SBATCH --output=/dev/null
+#SBATCH --mem=50
+#SBATCH --requeue
+echo life >> {lives}
+[ -n "$SLURM_RESTART_COUNT" ] || sleep 600
+"""
+
+
+@pytest.mark.parametrize("how", ["preempted", "requeued"])
+def test_a_job_that_gives_way_is_never_taken_to_have_ended(
+    accounted: PrivateSlurm, tmp_path: Path, how: str
+) -> None:
+    """Accounts keep a record of its first life, with a state that would be an end."""
+    slurm, lives = Slurm(Commands(environment=accounted.environment)), tmp_path / "lives"
+    job = slurm.submit(PATIENT.format(lives=lives), token=how)
+    until(lives.exists)
+    until(lambda: slurm.history([job])[job].state is JobState.RUNNING)
+    if how == "preempted":
+        options = ("-p", "high", "--exclusive", "--mem=50", "--output=/dev/null", "--wrap=sleep 2")
+        accounted.command("sbatch", *options)
+    else:
+        accounted.command("scontrol", "requeue", job)
+    seen: set[str] = set()
+
+    def lives_again() -> bool:
+        again = lives.read_text().split() == ["life", "life"]
+        seen.add(state := slurm.snapshot([job]).state(job))
+        assert again or not state.ended, state
+        return again
+
+    until(lives_again)
+    until(lambda: slurm.history([job])[job].state is JobState.COMPLETED)
+    assert seen - {JobState.RUNNING, JobState.COMPLETING, JobState.COMPLETED}, "it has waited meanwhile"
+    until(lambda: not accounted.command("squeue", "-h", "--states=all"))
+    assert slurm.snapshot([job]).state(job) is JobState.COMPLETED
+    records = accounted.command("sacct", "-j", job, "--duplicates", "-X", "-n", "-o", "State").split()
+    assert len(records) == 2
+    assert records[-1] == "COMPLETED"
+
+
 def test_a_submission_log_is_joined_with_the_accounts(accounted: PrivateSlurm, tmp_path: Path) -> None:
     slurm = Slurm(Commands(environment=accounted.environment))
     script = ARRAY.replace("exit $", "x=$(head -c 20000000 /dev/zero | tr '\\0' x); sleep 3; exit $")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
+import socket
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -15,15 +16,16 @@ _NO_CAPABILITIES = bytes(24)
 _CAPABILITIES_V3 = (0x20080522).to_bytes(4, "little") + bytes(4)
 
 
-def apply_restrictions(bonds: Mapping[str, Any], watchers: Iterable[int]) -> None:
+def apply_restrictions(bonds: Mapping[str, Any], watchers: Iterable[int], herald: socket.socket) -> None:
     """Bind this process and all that it will start; there is no way back. Raises `OSError`.
 
-    `bonds` has `processors` (numbers of those to run on), `folders` (the arguments of `mounts.private_folders`),
+    `bonds` has `processors` (numbers of those to run on), `folders` (the arguments of `mounts.private_folders`, which
+    also takes the `herald`),
     `limits` ({name: (soft, hard)}), and, or else None, `files` (the arguments of `landlock.restrict`) and
     `calls` (those of `seccomp.install_seccomp_filter` but for the watchers).
     """
     os.sched_setaffinity(0, bonds["processors"])
-    private = mounts.private_folders(**bonds["folders"])
+    private = mounts.private_folders(**bonds["folders"], herald=herald)
     if private:
         os.environ["TMPDIR"] = private[0]
     # Should memory run out all the same, this is what to end first.

@@ -1,8 +1,8 @@
 """The trusted process inside the sandbox: starts programs on request and buries them to the last one.
 
 It is single-threaded, holds a socket to whoever started it as its standard input, and serves one request at
-a time: a JSON object and descriptors (stdout, stderr, events, answers, doors to control groups). It
-answers with JSON objects:
+a time: a JSON object and descriptors (stdout, stderr, events, answers, a socket by which the program's folder
+is sent, doors to control groups). It answers with JSON objects:
 `{"ready": names of modules that could not be imported}` once; then for each request `{"failed": reason}` if
 the program could not be started, or else `{"ended": wait status}` when its first process has ended and
 `{"over": [processor seconds, largest resident set in KB]}` when no process is left of it. As the subreaper of
@@ -101,13 +101,15 @@ class _Keeper:
         """Make of this fork the process of a program; whatever prevents that goes through `complaints`."""
         try:
             self._control.detach()
-            for door in descriptors[_PIPES:]:
+            pipes, herald, *doors = descriptors[:_PIPES], *descriptors[_PIPES:]
+            for door in doors:
                 os.write(door, b"0")  # enters the group
-            _separate(self._watchers[0], descriptors[:_PIPES], complaints)
-            os.chdir(request["folder"])
-            os.environ.clear()
-            os.environ.update(request["environment"])
-            apply_restrictions(request["bonds"], self._watchers)
+            with socket.socket(fileno=os.dup(herald)) as speaker:
+                _separate(self._watchers[0], pipes, (complaints, speaker.fileno()))
+                os.chdir(request["folder"])
+                os.environ.clear()
+                os.environ.update(request["environment"])
+                apply_restrictions(request["bonds"], self._watchers, speaker)
             program = _program(request)
         except BaseException as error:  # noqa: BLE001  nothing else will ever be heard of this process
             os.write(complaints, str(error).encode()[:_MAX_REASON] or b"unknown")
@@ -171,7 +173,7 @@ def _children() -> list[int]:
     return found
 
 
-def _separate(launcher: int, descriptors: Sequence[int], complaints: int) -> None:
+def _separate(launcher: int, descriptors: Sequence[int], kept: Sequence[int]) -> None:
     """Leave the launcher's session, signals and descriptors; die with it."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -183,7 +185,7 @@ def _separate(launcher: int, descriptors: Sequence[int], complaints: int) -> Non
     for number, descriptor in enumerate(descriptors, 1):
         os.dup2(descriptor, number)
     for name in os.listdir("/proc/self/fd"):  # noqa: PTH208
-        if int(name) > len(descriptors) and int(name) != complaints:
+        if int(name) > len(descriptors) and int(name) not in kept:
             with contextlib.suppress(OSError):  # the descriptor of the listing is closed already
                 os.close(int(name))
 

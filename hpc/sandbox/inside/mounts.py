@@ -1,20 +1,24 @@
 """Folders of a program's own in the place of those that all programs of a machine share, by a mount namespace.
 
-The folder for temporary files becomes one in the program's scratch folder, `/dev/shm` a file system in memory of a
-bounded size, and the list of processors has as many as the program may use: so pools of processes, shared memory and
-absolute paths work as they do outside, and nothing of them is seen by others or outlives the program. All other folders
-can be hidden, and with them the sockets of the machine's servers, which Landlock does not keep from a program.
+The scratch folder can become a file system in memory of a bounded size, which ends with the program whatever is in it.
+The folder for temporary files becomes one in the scratch folder, `/dev/shm` another such file system, and the list of
+processors has as many as the program may use: so pools of processes, shared memory and absolute paths work as they do
+outside, and nothing of them is seen by others or outlives the program. All other folders can be hidden, and with them
+the sockets of the machine's servers, which Landlock does not keep from a program.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import socket
+import stat
 from collections.abc import Iterable, Sequence
 
 from .kernel import mount, unshare
 
 _SHARED, _PROCESSORS = "/dev/shm", "/sys/devices/system/cpu/online"  # noqa: S108
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _OF_THE_KERNEL = "proc", "dev", "sys"
 _NEW_MOUNTS, _NEW_USER, _NEW_NETWORK = 0x00020000, 0x10000000, 0x40000000
 _READ_ONLY, _NO_SUID, _NO_DEVICES, _NO_PROGRAMS, _REMOUNT, _BIND, _RECURSIVE, _PRIVATE = (
@@ -39,22 +43,36 @@ def private_folders(
     *,
     hide: bool,
     unplug: bool,
+    files_mb: int,
+    entries: int,
+    herald: socket.socket,
 ) -> tuple[str, ...]:
     """Give this process and all that it starts folders of its own; return them, none where the kernel does not let it.
 
     The first is `temporary`. Readable and writable paths stay to be seen where folders are covered; `scratch` is one of
     the latter, and becomes the working folder. With `hide` there is nothing else but devices and the kernel's own file
-    systems, with `unplug` a network of its own, without any way out.
+    systems, with `unplug` a network of its own, without any way out. With `files_mb` the files in `scratch` are copied
+    to a file system in memory of that size, for so many `entries`, and its descriptor is sent by `herald`.
     """
     if not _separated(_NEW_MOUNTS | (_NEW_NETWORK if unplug else 0)):
         return ()
-    own = f"{scratch}/.tmp"  # a launcher is up sooner without pathlib
-    os.makedirs(own, 0o700, exist_ok=True)  # noqa: PTH103
+    on_disk = os.open(scratch, _FOLDER)
     try:
         mount("none", "/", "", _RECURSIVE | _PRIVATE)
-        _mount_memory(_SHARED, f"size={shared_mb}m")
+        _mount_memory(_SHARED, shared_mb)
+        if files_mb:
+            _mount_memory(scratch, files_mb, entries)
     except OSError:
+        os.close(on_disk)
         return ()
+    if files_mb:
+        in_memory = os.open(scratch, _FOLDER)
+        _copy_files(on_disk, in_memory)
+        socket.send_fds(herald, [b"."], [in_memory])
+        os.close(in_memory)
+    os.close(on_disk)
+    own = f"{scratch}/.tmp"  # a launcher is up sooner without pathlib
+    os.makedirs(own, 0o700, exist_ok=True)  # noqa: PTH103
     with contextlib.suppress(OSError):  # not every machine has the list
         _limit_processors(processors)
     source = os.open(own, os.O_PATH | os.O_CLOEXEC)
@@ -73,12 +91,23 @@ def _hide(kept: Iterable[str]) -> None:
     """Cover every folder at the top, but for those of the kernel and those that are kept as a whole."""
     for folder in (f"/{name}" for name in os.listdir("/") if name not in _OF_THE_KERNEL):  # noqa: PTH208
         if folder not in kept and os.path.isdir(folder) and not os.path.islink(folder):  # noqa: PTH112, PTH114
-            _mount_memory(folder, "size=1m")
+            _mount_memory(folder, 1)
 
 
-def _mount_memory(folder: str, size: str) -> None:
-    options = f"{size},mode=700,nr_inodes=10000"
+def _mount_memory(folder: str, size_mb: int, entries: int = 10_000) -> None:
+    options = f"size={size_mb}m,mode=700,nr_inodes={entries}"
     mount("tmpfs", folder, "tmpfs", _NO_SUID | _NO_DEVICES, options)
+
+
+def _copy_files(source: int, target: int) -> None:
+    """Copy the regular files of an open folder, not of those within it, to another."""
+    for name in os.listdir(source):
+        if stat.S_ISREG(os.stat(name, dir_fd=source, follow_symlinks=False).st_mode):
+            reading = os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=source)
+            writing = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600, dir_fd=target)
+            with os.fdopen(reading, "rb") as given, os.fdopen(writing, "wb") as copy:
+                while chunk := given.read(1 << 20):
+                    copy.write(chunk)
 
 
 def _opened(paths: Iterable[str]) -> dict[str, int]:

@@ -11,7 +11,7 @@ from threading import Lock
 from typing import Any
 
 from hpc.sandbox import SandboxPolicy, SandboxResult, open_interpreter
-from sharp.evaluation import CallPlan, CallResult, remove_tree, run_candidate, scratch_folder
+from sharp.evaluation import CallPlan, CallResult, clear_away, run_candidate, scratch_folder
 from sharp.problems import ResourceLimits
 
 # Imported once for all programs: what takes longest of that which solvers import.
@@ -41,7 +41,7 @@ class ProgramSandbox:
     def close(self) -> None:
         """End the interpreter and remove the folder."""
         self._interpreter.close()
-        remove_tree(self._folder)
+        clear_away(self._folder)
 
 
 def program_sandbox() -> ProgramSandbox:

@@ -6,7 +6,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
-from math import ceil
 from statistics import fmean
 from typing import Any, cast
 
@@ -26,10 +25,9 @@ from sharp.llm import (
     Purpose,
     TokenUsage,
     dollars,
-    is_hosted,
 )
 from sharp.llm.estimate import INSTRUCTION_TOKENS, PROGRAM_TOKENS, estimate
-from sharp.runs import prices_of, size_of
+from sharp.runs import count_jobs, prices_of, size_of
 
 # Before anything has been measured: the share of its time limit that an evaluation takes.
 _SHARE_OF_LIMIT = 0.1
@@ -93,7 +91,14 @@ def estimate_sweep(plan: SweepPlan, library: ResourceCache, cluster: ClusterProf
         **sums,
         dollars=None if None in prices else _sum(price for price in prices if price is not None),
         evaluation_hours=_times(seconds, 1 / 3600),
-        jobs=None if cluster is None else _jobs(sums["evaluations"], seconds, cluster, plan, library),
+        jobs=None
+        if cluster is None
+        else count_jobs(
+            cluster,
+            library.cards_asked(cell.config for cell in plan.unfinished_cells),
+            sums["evaluations"],
+            seconds.expected,
+        ),
         gpu_hours=None if cluster is None else _times(seconds, cluster.role("evaluate").gpus / 3600),
         contexts=tuple(_small_contexts(plan, library)),
         assumptions=(*estimator.assumptions(), *_cluster_assumptions(cluster)),
@@ -337,29 +342,6 @@ def _measured_seconds(plan: SweepPlan) -> dict[str, float]:
             runs[cell.config.problem] += max(1, row.executions - row.cached_evaluations)
             seconds[cell.config.problem] += row.evaluation_seconds
     return {problem: seconds[problem] / runs[problem] for problem in runs}
-
-
-def _jobs(
-    evaluations: EstimateRange,
-    seconds: EstimateRange,
-    cluster: ClusterProfile,
-    plan: SweepPlan,
-    library: ResourceCache,
-) -> EstimateRange:
-    """Count a controller, servers, and elements: one for as many evaluations as the profile says, if they do not stay.
-
-    Those that stay for more evaluations are expected to be replaced only when their time is up.
-    """
-    cards = library.cards_asked(cell.config for cell in plan.unfinished_cells)
-    others = 1 + sum(map(is_hosted, cards)) * cluster.serving.replicas
-    dispatch, held_s = (
-        cluster.dispatch,
-        60 * cluster.role("evaluate").time * cluster.dispatch.slots_per_worker,
-    )
-    expected, most = (ceil(count / dispatch.pack) for count in (evaluations.expected, evaluations.most))
-    if dispatch.idle_timeout:
-        expected = min(expected, max(dispatch.max_workers, ceil(seconds.expected / held_s)))
-    return EstimateRange(others + expected, others + most)
 
 
 def _cluster_assumptions(cluster: ClusterProfile | None) -> tuple[str, ...]:

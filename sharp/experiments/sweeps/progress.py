@@ -59,6 +59,8 @@ class SweepView(ProgressView):
 
     def effect(self, cell: str, progress: ProgressEvent) -> None:
         """Count one step of a run."""
+        if progress.phase == "recorded":
+            return
         if progress.phase == "failed":
             self.on_warning(f"{cell}: {progress.note}")
         elif progress.phase == "answered":

@@ -122,8 +122,9 @@ def relative_error(
 ) -> float:
     """Return the relative L2 error over space and time of the worst field, by sums that see all places."""
     time = {problem.time_name: problem.time} if problem.time_name and problem.time else {}
+    counts = {**dict.fromkeys(problem.bounds, axis_points), **dict.fromkeys(time, _moments(axis_points))}
     rules = {
-        name: _graded(*bounds, [each for each in places if each.axis == name], axis_points)
+        name: _graded(*bounds, [each for each in places if each.axis == name], counts[name])
         for name, bounds in {**problem.bounds, **time}.items()
     }
     times, moments = rules.pop(str(problem.time_name)) if time else (np.zeros(1), np.ones(1))
@@ -143,6 +144,11 @@ def relative_error(
     sizes = np.maximum(size, 1e-12 * np.max(size))
     worst = float(np.sqrt(np.max(error / np.where(sizes > 0, sizes, 1.0))))
     return worst if np.isfinite(worst) else np.inf
+
+
+def _moments(axis_points: int) -> int:
+    """Return how many moments stand for a time interval, beside those about places in time: values there are dear."""
+    return max(24, axis_points // 16)
 
 
 def _graded(low: float, high: float, places: Sequence[Place], count: int) -> tuple[Array, Array]:

@@ -36,7 +36,7 @@ Class = Literal["verified, right", "verified, wrong", "unverified, right", "unve
 # A verdict holds where the true error is at most so many times the accuracy, as for exact solutions elsewhere.
 FACTOR = 10.0
 # Points along an axis by which true errors are integrated, beside those about features.
-_POINTS = {1: 1500, 2: 60, 3: 18}
+_POINTS = {1: 1000, 2: 60, 3: 18}
 
 
 @dataclass(frozen=True)

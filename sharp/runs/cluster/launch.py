@@ -8,6 +8,7 @@ import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ from hpc.slurm import (
     update_control,
 )
 from sharp.errors import ConfigurationError
-from sharp.llm import ModelCard, server_plans
+from sharp.llm import EstimateRange, ModelCard, is_hosted, server_plans
 from sharp.runs.cluster.pilot import evaluate_entries
 from sharp.runs.cluster.profiles import PROGRAM, render_script
 
@@ -190,6 +191,23 @@ class JobPreview:
     def in_words(self) -> str:
         """Return text for a person; all of it is a script."""
         return f"# {self.role}: {self.when}\n# {' '.join(self.argv)} < this\n{self.script}"
+
+
+def count_jobs(
+    cluster: ClusterProfile, cards: Collection[ModelCard], evaluations: EstimateRange, seconds: float
+) -> EstimateRange:
+    """Count a controller, servers, and elements: one for as many evaluations as the profile says, if they do not stay.
+
+    Those that stay for more evaluations, which take so many `seconds` together, are expected to be replaced only when
+    their time is up. Hand-over at walltime and faults add to them.
+    """
+    dispatch = cluster.dispatch
+    others = 1 + sum(map(is_hosted, cards)) * cluster.serving.replicas
+    expected, most = (ceil(count / dispatch.pack) for count in (evaluations.expected, evaluations.most))
+    if dispatch.idle_timeout:
+        held_s = 60 * cluster.role("evaluate").time * dispatch.slots_per_worker
+        expected = min(expected, max(dispatch.max_workers, ceil(seconds / held_s)))
+    return EstimateRange(others + expected, others + most)
 
 
 def preview(

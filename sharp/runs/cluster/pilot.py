@@ -42,7 +42,7 @@ class WorkerPools:
         """Evaluate the folder of an entry, unless its result is there; raises what `WorkerPool.evaluate` does."""
         try:
             task = read_task(entry.folder)
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (FileNotFoundError, ValueError, KeyError, TypeError) as error:
             raise InfrastructureError(f"{entry.folder} holds no task: {error}") from error
         if read_result(entry.folder, task) is not None:
             return

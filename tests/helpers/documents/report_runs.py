@@ -109,7 +109,7 @@ def _better(base: str, old: float, new: float, what: str) -> str:
 
 
 def _broken(base: str) -> str:
-    return patch(base, "    return u0_batch", "    raise RuntimeError('boom')", "risky")
+    return patch(base, "    return -u0_batch", "    raise RuntimeError('boom')", "risky")
 
 
 _DONATED = verdict(base_id="c002", changes=[{"what": "limiter", "why": "no overshoot", "from": ["c003"]}])

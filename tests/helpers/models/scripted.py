@@ -30,7 +30,7 @@ def program(
     error: float, name: str = "plain", *, crash: str | None = None, strategy: str = "numerical"
 ) -> str:
     """A solver whose validation error stands in its first line, where the scripted evaluator reads it."""
-    body = f"    raise RuntimeError({crash!r})\n" if crash else "    return u0_batch\n"
+    body = f"    raise RuntimeError({crash!r})\n" if crash else "    return -u0_batch\n"
     return (
         f'"""Scheme {name}.\n\nStrategy: {strategy}\n"""\nERROR = {error!r}\nNAME = {name!r}\n\n\n'
         f"def solver(u0_batch, t_coordinate, beta):\n{body}"

@@ -67,7 +67,7 @@ def run_script(
     bounds: SandboxLimits = BOUNDS,
     environment: Mapping[str, str] | None = None,
     preload: Sequence[str] = (),
-    **paths: Sequence[Path],
+    **paths: Any,
 ) -> SandboxResult:
     """Run a Python program as a script in a folder, which is made if need be."""
     scratch.mkdir(parents=True, exist_ok=True)

@@ -43,6 +43,9 @@ def test_a_dry_run_shows_everything_and_does_nothing(nowhere: Sharp, profile: Pa
     assert "#SBATCH --dependency=afternotok:0,singleton" in words
     assert "Language-model calls" in words
     assert "Evaluation jobs: at most 8 at once" in words
+    cost = nowhere.json(*planned)["cost"]
+    assert f"Jobs: {cost['jobs']['expected']} expected, {cost['jobs']['most']} at most" in words
+    assert 2 <= cost["jobs"]["expected"] <= cost["jobs"]["most"] == 1 + cost["evaluations"]["most"]
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,11 @@ def test_run_and_resume(sharp: Sharp, finished: Path, copied: Path) -> None:
         **dict.fromkeys(("test_nrmse", "test_nrmse_reference", "test_data_error"), "float"),
     }
     words = sharp("resume", copied)
-    assert words.stdout.splitlines()[0] == f"Winner: {facts['best']}"
+    first, error, *_ = words.stdout.splitlines()
+    course = rf"Winner: {facts['best']}, whose error on validation data fell from (\S+) \(\w+\) to (\S+)"
+    before, after = (re.fullmatch(course, first) or pytest.fail(first)).groups()
+    assert float(after) < float(before)
+    assert f"{facts['test_nrmse']:.3e}" in error
     assert f"Report: {copied / 'report.html'}" in words.stdout
     assert words.stderr.startswith(
         f"Reaction-diffusion with logistic growth in one dimension: pde-sharp, run directory {copied}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import itertools
 import json
 import os
 import shutil
@@ -21,6 +22,7 @@ from hpc.queue import HeartbeatStore, Queue, WorkItem, pilot
 from hpc.queue.pilot import Perform, work_loop
 from hpc.queue.work_queue import Heartbeat
 from hpc.slurm import job_of, worker_name
+from tests.helpers.passing_faults import fault_at, struck
 from tests.helpers.waiting import until
 
 PROGRAM = """
@@ -189,6 +191,26 @@ async def test_storage_that_fails_for_a_while_fails_no_work(
     assert troubles == []
     assert queue.failures() == ()
     assert queue.ids() == frozenset()
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE, errno.EACCES])
+async def test_storage_may_fail_once_at_every_call_that_an_element_makes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    monkeypatch.setattr(pilot, "_TROUBLE_S", 0.01)
+    for moment in itertools.count():
+        home = tmp_path / str(moment)
+        queue = Queue(home / "queue")
+        home.mkdir(exist_ok=True)
+        offer(queue, home, "a", "b")
+        perform = Performed(lambda item: (item.folder / "result").touch())
+        with fault_at(moment, home / "queue", number):
+            await asyncio.wait_for(drained(queue, perform, storage_s=60), 60)
+        assert set(perform.names) == {"a", "b"}, moment
+        assert (queue.ids(), queue.failures(), queue.claims()) == (frozenset(), (), ()), moment
+        if not struck():
+            break
+    assert moment > 10, "an element uses its storage more often"
 
 
 async def test_storage_that_stays_away_ends_an_element(queue: Queue, tmp_path: Path) -> None:

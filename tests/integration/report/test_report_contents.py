@@ -469,7 +469,7 @@ def test_shares_of_strategies(report):
 
 def test_libraries_that_programs_use(tmp_path):
     code = "import numpy as np\nimport scipy\n" + program(0.001).replace(
-        "return u0", "return np.abs(scipy.fft(u0)) or u0"
+        "return -u0", "return np.abs(scipy.fft(u0)) or -u0"
     )
     story = Script(rules={r"^genesis/c001/code$": fenced(code)}, until="genesis")
     run, state = play(tmp_path / "run", story)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import itertools
 import os
 import signal
 import subprocess
@@ -39,8 +41,12 @@ from hpc.slurm import (
 )
 from sharp.errors import BudgetExceeded, ConfigurationError, ModelUnavailable
 from sharp.experiments.sweeps.shared_backend import SweepBudgetExceeded
+from sharp.problems import load_problem
 from sharp.runs.cluster.profiles import render_script
+from sharp.runs.manifest import FORMAT, read_manifest
+from tests.helpers import ROOT
 from tests.helpers.cluster.controlled import NoSite, PlannedErrand, RememberingSlurm, a_campaign
+from tests.helpers.passing_faults import fault_at, struck
 
 FIRST = "100"
 
@@ -63,6 +69,10 @@ def slurm(monkeypatch: pytest.MonkeyPatch) -> RememberingSlurm:
 
 @pytest.fixture
 def campaign(tmp_path: Path, slurm: RememberingSlurm) -> Campaign:
+    return begun(tmp_path, slurm)
+
+
+def begun(tmp_path: Path, slurm: RememberingSlurm) -> Campaign:
     made = a_campaign(tmp_path, controller_chain={"max_no_progress": 3, "exit_margin": "1s"})
     with SubmissionLog(made.submission_log) as submission_log:
         assert (
@@ -147,6 +157,35 @@ def test_what_may_be_over_is_tried_again(
 ) -> None:
     assert run(campaign, planned(campaign, error, error, True)) == 0
     assert ending(campaign).state == "finished"
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE, errno.EACCES, errno.ETIMEDOUT])
+def test_storage_may_fail_once_at_every_call_that_a_controller_makes(
+    tmp_path: Path, slurm: RememberingSlurm, number: int
+) -> None:
+    """Reading files of a run and of its campaign included, whatever the reader says of a file that it cannot read."""
+    for moment in itertools.count():
+        slurm.jobs.clear()
+        slurm.scripts.clear()
+        folder = tmp_path / str(moment)
+        folder.mkdir()
+        campaign = begun(folder, slurm)
+        (campaign.folder / "burgers.yaml").write_bytes(
+            (ROOT / "data" / "problems" / "burgers.yaml").read_bytes()
+        )
+        (campaign.folder / "run.yaml").write_text(f"format: {FORMAT}\n")
+
+        def opened(path: Path, campaign: Campaign = campaign) -> PlannedErrand:
+            load_problem(path / "burgers.yaml")
+            read_manifest(path)
+            return planned(campaign, True)
+
+        with fault_at(moment, campaign.folder, number):
+            assert run(campaign, opened) == 0, (moment, number)
+        assert ending(campaign).state == "finished", (moment, number)
+        if not struck():
+            break
+    assert moment > 20, "the controller uses its storage much more often"
 
 
 def test_storage_that_stays_away_parks_the_chain(campaign: Campaign, slurm: RememberingSlurm) -> None:

@@ -26,7 +26,9 @@ LINES = st.one_of(
             "  return u",
         ]
     ),
-    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r\ufeff"), max_size=12),
+    st.text(
+        st.characters(exclude_categories=["Cs"], exclude_characters="\n\r\ufeff\u200b\u2060"), max_size=12
+    ),
 )
 TEXTS = st.builds(
     lambda lines, end: "\n".join(lines) + end, st.lists(LINES, max_size=14), st.sampled_from(["", "\n"])

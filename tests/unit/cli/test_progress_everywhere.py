@@ -35,6 +35,7 @@ SLOW = [
     ("status .", "sharp.cli.status.look_at", "reading ."),
     ("status . --jobs", "hpc.campaign.accounts", "asking for jobs"),
     ("track . --to mlflow", "sharp.tracking.follow", "sending the course"),
+    ("verify poisson-bratu --claim u=x", "sharp.api.verify", "solving the problem"),
     ("report .", "sharp.api.write_report", "writing the report"),
     ("replay .", "sharp.api.replay", "replaying ."),
     ("bundle .", "sharp.api.bundle", "packing ."),

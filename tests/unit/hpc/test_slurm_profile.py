@@ -151,6 +151,7 @@ def test_a_draft_chooses_gpus_for_solvers_and_time_for_the_controller(tmp_path: 
     assert (evaluate["partition"], evaluate["gres"], evaluate["time"]) == ("a100", "gpu:a100:1", 60)
     assert drafted.options("server")["time"] == 60, "no longer than the partition allows"
     assert "yours: one, two" in text
+    assert '# where programs compute on CPUs alone, evaluate: {partition: "long", time: 1h, cpus: 8,' in text
     assert drafted.job_state_source == "auto"
     assert (drafted.dispatch.max_workers, drafted.dispatch.idle_timeout) == (8, 600)
     assert drafted.serving.command == "vllm serve"

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from sharp.errors import SpecificationError
 from sharp.problems import list_problems, load_problem, parse_problem
 from sharp.problems.loader import catalogue
+from sharp.yaml_documents import hint
 
 VALID = """\
 pde_spec: 1
@@ -271,3 +272,10 @@ def test_conditions_that_do_not_fit_are_refused(
     with pytest.raises(SpecificationError) as caught:
         parse_problem(_hyperbolic(equation, conditions), "t.yaml")
     assert all(part in str(caught.value) for part in parts), caught.value
+
+
+def test_a_wrong_name_is_answered_with_the_nearest_of_many() -> None:
+    said = hint("burgrs", [*(f"case-{number}" for number in range(100)), "burgers", "burgers-plane"])
+    assert said.startswith("; did you mean 'burgers'? Valid: burgers, burgers-plane, ")
+    assert said.endswith(", … (102 in all)")
+    assert len(said) < 160

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import pty
+import re
 import subprocess
 import sys
 import time
@@ -14,6 +16,7 @@ from sharp.cli.progress import activity_text
 from sharp.config import RunConfig
 from sharp.document import WorkRate
 from sharp.evaluation import Scores
+from sharp.llm import ChatReply, TokenUsage
 from sharp.runs.effects import ProgressEvent
 from sharp.runs.progress import ErrorTold, ProgressView
 from sharp.solvers import Activity
@@ -29,13 +32,27 @@ with progress_view() as view:
 """
 
 
-def test_lines_stay_above_a_live_line_that_fits_and_vanishes() -> None:
+def on_a_terminal(code: str) -> str:
+    """Return what a program writes to a terminal as its standard error."""
     reader, writer = pty.openpty()
     environment = {**os.environ, "COLUMNS": "60", "TERM": "xterm"}
-    subprocess.run([sys.executable, "-c", CODE], stderr=writer, check=True, env=environment)
+    subprocess.run([sys.executable, "-c", code], stderr=writer, check=True, env=environment)
     os.close(writer)
     shown = os.read(reader, 65536).decode()
     os.close(reader)
+    return shown
+
+
+def test_a_live_line_takes_the_place_of_another_until_it_is_closed() -> None:
+    names = "outer = LiveLine(lambda: 'outer'); inner = LiveLine(lambda: 'inner')"
+    shown = on_a_terminal(f"from sharp.document import LiveLine; {names}; inner.close(); outer.close()")
+    texts = re.findall(r"s  (outer|inner)", shown)
+    assert [name for name, _ in itertools.groupby(texts)] == ["outer", "inner", "outer"]
+    assert shown.endswith("\x1b[1A\x1b[2K")
+
+
+def test_lines_stay_above_a_live_line_that_fits_and_vanishes() -> None:
+    shown = on_a_terminal(CODE)
     pieces = shown.replace("\r\x1b[2K", "\n").splitlines()
     assert any("warning: bad ␛[31m thing [bold]" in piece for piece in pieces)
     live = next(piece for piece in pieces if "samples" in piece)
@@ -77,6 +94,21 @@ def test_time_left_is_judged_by_what_was_done_here(monkeypatch: pytest.MonkeyPat
     now[0] = 20.0
     view.on_work(110, 150, "training")
     assert lines == ["training (110/150, 80 s left)"]
+
+
+def test_programs_of_the_record_count_as_written_but_not_as_fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    view = ProgressView(None, lambda _: None)
+    view._wanted = 8
+    for number in range(4):
+        view.on_effect(ProgressEvent("recorded", "chat", f"genesis/c{number}/write"))
+    assert view._now() == "4 results taken from the record"
+    view.on_effect(ProgressEvent("asked", "chat", "genesis/c4/write"))
+    reply = ChatReply(("no",), ("stop",), TokenUsage(), "scripted")
+    now[0] = 10.0
+    view.on_effect(ProgressEvent("answered", "chat", "genesis/c4/write", reply))
+    assert view._now().startswith("5/8 programs, 30 s left, 1 calls")
 
 
 @pytest.mark.parametrize(

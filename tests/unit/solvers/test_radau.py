@@ -156,6 +156,25 @@ def test_a_jump_of_the_rates_that_is_announced_is_met_exactly() -> None:
     assert first_stage < 0.01
 
 
+def test_a_slab_that_begins_where_a_rate_passes_through_zero_is_followed() -> None:
+    """A short event and its rate, which vanishes at the break but for rounding."""
+    width, middle = 0.002, 0.4
+
+    def event(t: float) -> float:
+        return float(np.exp(-(((t - middle) / width) ** 2)))
+
+    pulled = Equations(
+        lambda t, z: np.array([z[1], event(t) * (4 * (t - middle) ** 2 / width**4 - 2 / width**2)]),
+        lambda *_: np.array([[0.0, 1.0], [0.0, 0.0]]),
+        linear=True,
+        constant=True,
+    )
+    breaks = [middle + reach * width for reach in (-16, -4, 0, 4, 16)]
+    found = follow(pulled, np.zeros(2), 1.0, breaks=breaks)
+    times = middle + width * np.linspace(-2, 2, 9)
+    np.testing.assert_allclose(found.at(times)[:, 0], [event(t) for t in times], atol=1e-8)
+
+
 def test_growth_without_bounds_is_not_solved() -> None:
     square = Equations(lambda _, y: y**2, lambda _, y: np.diag(2 * y))
     with pytest.raises(SolverFailed, match="beyond the time 0"):

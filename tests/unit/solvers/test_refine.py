@@ -223,6 +223,7 @@ def two_fields(rest: str, end: str = "0") -> Problem:
         ("v - 1e-9*u", "0", 1e-9),  # so does what drives it
         ("v - (u - 1)", "0", 1.0),  # what cancels leaves rounding
         ("v", "0", 1.0),  # of what vanishes nothing is known
+        ("v", "sin(pi)", 1.0),  # nor of what is rounding
     ],
 )
 def test_a_tiny_field_is_measured_by_what_its_equation_and_data_make_of_it(

@@ -55,3 +55,8 @@ async def test_without_data_no_measure_that_needs_a_reference_is_offered():
 def test_as_many_distinct_names_as_are_wanted(names):
     with pytest.raises(ReplyError, match='"metrics" must hold 1 to 5 distinct names'):
         read_proposal(verdict(metrics=names), metrics_for(BURGERS))
+
+
+@pytest.mark.parametrize("given", ["nRMSE, residual", [{"name": "nrmse", "why": "x"}, {"name": "Residual"}]])
+def test_names_may_stand_in_a_text_in_objects_and_in_other_case(given):
+    assert read_proposal(verdict(metrics=given), metrics_for(BURGERS)).metrics == ("nrmse", "residual")

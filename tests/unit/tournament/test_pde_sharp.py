@@ -570,7 +570,7 @@ async def test_judges_see_the_error_against_the_target_alone(target, seen, unsee
 
 
 def broken(name):
-    return program(1.0, name).replace("    return u0_batch", f"    raise RuntimeError('{name}')")
+    return program(1.0, name).replace("    return -u0_batch", f"    raise RuntimeError('{name}')")
 
 
 async def test_where_no_nominee_works_the_others_are_run_by_rank_until_one_does():

@@ -17,7 +17,7 @@ from sharp.llm.replies import (
 from sharp.llm.replies_code import extract_code
 from sharp.llm.replies_text import refuse_cut
 
-SOLVER = "import numpy as np\n\n\ndef solver(u, t, beta):\n    return u\n"
+SOLVER = "import numpy as np\n\n\ndef solver(u, t, beta):\n    return beta * u\n"
 IDS = ["c001", "c007", "c019", "h1.2.3", "h1.2.3d1"]
 
 
@@ -96,12 +96,12 @@ def test_cut_off_usage_example_after_the_program_does_no_harm() -> None:
 
 
 def test_program_is_taken_from_the_answer_and_not_from_the_reasoning() -> None:
-    draft = SOLVER.replace("return u", "return None  # a much longer draft than the answer")
+    draft = SOLVER.replace("return beta * u", "return None  # a much longer draft than the answer")
     assert extract_code(f"<think>{fenced(draft)}</think>\n{fenced(SOLVER)}") == SOLVER
 
 
 def test_program_keeps_unicode_line_separators_and_form_feeds() -> None:
-    code = "\x0cdef solver(u):\n    return '\u2028\x85\x1c'\n"
+    code = "\x0cdef solver(u):\n    return u + len('\u2028\x85\x1c')\n"
     assert extract_code(fenced(code)) == code
 
 
@@ -183,7 +183,7 @@ def test_ids_are_recognised_in_other_spellings(written: object, meant: str) -> N
     assert reply.shortlist == ((meant, "sound"),)
 
 
-@pytest.mark.parametrize("written", ["c8", "d7", "c007 c019", True, None, "", "candidate", [7], 7.5])
+@pytest.mark.parametrize("written", ["c8", "d7", "c007 c019", True, None, "", "candidate", [7, 19], 7.5])
 def test_unknown_ids_are_refused_with_the_valid_ones(written: object) -> None:
     with pytest.raises(ReplyError, match=r"valid are c001, c007, c019, h1\.2\.3, h1\.2\.3d1"):
         read_selection(selection((written, "sound")), IDS, max_shortlist=3)

@@ -23,7 +23,7 @@ _NEW = (
     *("new_code", "new_string", "new_str", "new_text"),
 )
 _LABEL = re.compile(
-    rf"[\s*_#>:-]*(?:\d+[.)] *)?({'|'.join((*_OLD, *_NEW, 'with'))})"
+    rf"[\s*_#>:-]*(?:\d+[.)] *)?({'|'.join((*_OLD, *_NEW, 'with', 'from', 'to'))})"
     r"(?: (?:this|the|code|lines?|version|by|with))*[\s*_:-]*",
     re.IGNORECASE,
 )
@@ -59,7 +59,7 @@ def labelled_edits(text: str, blocks: Sequence[FencedBlock]) -> tuple[list[Edit]
     pairs = [
         (old, new)
         for (old, first), (new, second) in pairwise(zip(blocks, labels, strict=True))
-        if ((first in _OLD and second in _NEW) or (first, second) == ("replace", "with"))
+        if ((first in _OLD and second in _NEW) or (first, second) in (("replace", "with"), ("from", "to")))
         and old.is_python
         and new.is_python
         and new.closed

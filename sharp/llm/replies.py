@@ -97,7 +97,9 @@ _CALLED = re.compile(
 )
 # How prose names a nominee, and ranks: "I nominate c003", "Nominee: c003", "1. c003", "| 1 | c003 |".
 _NOMINATES = re.compile(
-    r"nomin|\bwinner\b|\bbest (?:candidate|choice)\b|\bI (?:choose|pick|select)\b|提名", re.IGNORECASE
+    r"nomin|\bwinner\b|\bbest (?:candidate|choice)\b|\bmy (?:choice|pick|favou?rite)\b"
+    r"|\bI(?:'d| would)? (?:choose|pick|select|go with)\b|提名",
+    re.IGNORECASE,
 )
 _DENIED = re.compile(r"\b(?:not|cannot|can't|won't|none|nobody|hard) (?:to )?(?:\w+ )?nominat", re.IGNORECASE)
 _HEADING = re.compile(r"^(#+ .*|\*\*[^*\n]+\*\*:?)\n+", re.MULTILINE)
@@ -116,6 +118,8 @@ _REFUSAL = re.compile(
 _CHOICES = re.compile(r"[\w-]+(?: \| [\w-]+)+")
 _YES_NO = {"yes": True, "true": True, "no": False, "false": False}
 _TRANSLATED = {
+    "true": "yes",
+    "false": "no",
     "ja": "yes",
     "oui": "yes",
     "si": "yes",
@@ -552,8 +556,8 @@ def _shortlist(listed: object, known: Ids) -> dict[str, str]:
 
 
 def _ranked(listed: Mapping[str, Any], known: Ids) -> list[Any]:
-    """Return the entries of an object from ranks to ids, from ids to reasons, or from ids to scores, highest first."""
-    if all(name.isdigit() and known.match(item) for name, item in listed.items()):
+    """Return the entries of an object: from ranks to ids, from ids to reasons, or to scores, highest first."""
+    if all(known.match(item) and (name.isdigit() or not known.match(name)) for name, item in listed.items()):
         return [*listed.values()]
     scores = {name: score for name, score in listed.items() if isinstance(score, int | float)}
     if len(scores) == len(listed):

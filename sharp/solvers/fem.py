@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sharp.problems import BoxDomain, ExpressionProgram, Problem, compile_expressions
 from sharp.solvers.collocation_driver import solve_discrete
-from sharp.solvers.data_features import equation_features, graded_places, initial_features
+from sharp.solvers.data_features import DataFeature, equation_features, graded_places, initial_features
 from sharp.solvers.discontinuities import jump_lines
 from sharp.solvers.discrete_solution import DiscreteSolution
 from sharp.solvers.discretisation import SemiDiscreteSystem
@@ -129,11 +129,20 @@ def element_space(
     return FunctionSpace(triangulate(system.problem.domain, resolution, gradings, lines), degree or DEGREE)
 
 
+def _is_slab(problem: Problem, feature: DataFeature, extent: float) -> bool:
+    """Return whether a feature is narrow as it lies between straight jumps, where elements end anyway."""
+    reach = 2 * feature.width * extent
+    near = [
+        line for line in jump_lines(problem) if abs(np.dot(line.normal, feature.place) - line.offset) <= reach
+    ]
+    return len(near) > 1
+
+
 def _towards_features(problem: Problem) -> Iterator[Grading]:
     """Yield how elements shrink towards narrow data, to half of their width where eight elements span the domain."""
     extent = max(high - low for low, high in problem.bounds.values())
     for each in {*equation_features(problem), *initial_features(problem)}:
-        if each.width > _JUMP and each.thin:
+        if each.width > _JUMP and each.thin and not _is_slab(problem, each, extent):
             x, y = each.place
             yield Grading((x, y), extent / 4, 0.0, 4 * each.width)
 

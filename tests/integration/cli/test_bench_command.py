@@ -37,7 +37,7 @@ def test_a_dry_run_says_how_many_trials_there_are(sharp: Sharp, tmp_path: Path) 
         )
     )
     assert "432 cells (432 new)" in words.stdout
-    assert "a trial takes at most 120 calls" in words.stdout
+    assert "at most all calls that its policy may make" in words.stdout
     facts = json.loads(there("bench", "agent", "--dry-run", "--json", *QUICK).stdout)
     assert facts["states"] == {"new": 18}
     assert {cell["values"]["trial.policy"] for cell in facts["cells"]} == set(POLICIES) - {"translation"}

@@ -15,7 +15,9 @@ from sharp.solvers import evaluate, exact_errors
 from sharp.solvers.driver import SolveOptions, solve_problem
 from sharp.solvers.grid import Array
 from sharp.solvers.solution import Solution
-from tests.helpers.solvers.boxed import boxed
+from sharp.solvers.system import system_of
+from sharp.solvers.verification import equation_checks, limits_of
+from tests.helpers.solvers.boxed import boxed, solved
 from tests.helpers.solvers.plane_systems import DISK, L_SHAPE, dirichlet, steady
 
 UNIT, SQUARE = {"x": (0, 1)}, {"x": (0, 1), "y": (0, 1)}
@@ -155,3 +157,22 @@ def test_other_solutions_of_a_steady_equation_are_told() -> None:
     found = answer(boxed(["-u_xx = 20*(u - u**3)"], UNIT, ENDS))
     assert len(found.alternatives) >= 2
     assert "one of at least" in found.verdict.reason
+
+
+def test_a_jump_along_a_small_circle_raises_no_false_alarm() -> None:
+    """A cylinder in a uniform field: the surface lies within elements, whose error is local there."""
+    square = "((x - 0.4)**2 + (y - 0.6)**2)"
+    inside, outside = f"{2 / 1001!r}", f"(1 - {999 / 1001 * 0.0004!r}/{square})"
+    exact = f"(x - 0.4)*piecewise({inside}, {square} < 0.0004, {outside})"
+    problem = boxed(
+        [f"div(piecewise(1000, {square} < 0.0004, 1)*grad(u)) = 0"],
+        SQUARE,
+        [f"all: dirichlet u = {exact}"],
+        {"u": exact},
+    )
+    found = solved(problem, "fem", 16)
+    errors = exact_errors(problem, found)
+    assert errors
+    assert errors.l2 < 1e-3
+    checks = equation_checks(problem, found, limits_of(system_of(problem), 1e-4))
+    assert {check.verdict for check in checks} <= {"verified", "inconclusive"}

@@ -341,7 +341,7 @@ def _told(memory: GraphMemory, step: PlanStep) -> dict[str, Any]:
     return {
         "id": step.id,
         "tool": step.tool,
-        "inputs": step.wiring,
+        "inputs": _json(step.wiring),
         "parameters": _json(memory.parameters.get(step.id, {})),
         "error": record.error if record else None,
         "summary": _json(record.summary) if record else "",

@@ -110,6 +110,7 @@ def agent(
       sharp bench agent --error-rate 0 --error-rate 0.2 --workers 8
       sharp bench agent --model gpt-4o --policy prog-act --seeds 3 --cases heat --cases burgers-plane
       sharp bench agent --model qwen3-32b --set models.servers.qwen3-32b.base_url=http://n1:8000/v1 --cluster mycluster
+      sharp bench agent --model gpt-4o --set budget.dollars=20
       sharp bench agent --error-rate 0.2 --report-only
     """
     from sharp.errors import ConfigurationError
@@ -128,6 +129,7 @@ def agent(
     matrix = trial_matrix(
         cases, policies or _POLICIES, models or ("rule-based",), rates or (0.0,), seeds, styles
     )
+    of_all = [each for each in overrides if each.startswith("budget.")]
     file = sweep_of(
         {
             "name": "agent-benchmark",
@@ -135,8 +137,9 @@ def agent(
             "base": {"problem": "", "trial": {}},
             "matrix": matrix,
             "limits": {"runs": at_once, "evaluations": at_once},
+            "budget": _budget(of_all),
         },
-        overrides,
+        [each for each in overrides if each not in of_all],
     )
     library = ResourceCache()
     with work_log("planning the trials"):
@@ -151,6 +154,14 @@ def agent(
             return
         data, files = benchmark_data(folder, plan.cells, read_record(folder)), outcome.files
     _show(data, files, as_json)
+
+
+def _budget(settings: Sequence[str]) -> dict[str, Any]:
+    """Return the budget of a benchmark from `budget.KEY=VALUE`; a value that is none is told by the sweep's reader."""
+    import yaml
+
+    pairs = (each.removeprefix("budget.").partition("=") for each in settings)
+    return {key: yaml.safe_load(value) for key, _, value in pairs}
 
 
 @bench.command()

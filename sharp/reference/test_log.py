@@ -5,10 +5,10 @@ It lies beside the file, so that everyone who shares the data shares it. Program
 
 from __future__ import annotations
 
-import getpass
 import json
 import os
 import platform
+import pwd
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -66,7 +66,8 @@ def openings(data: Path) -> list[TestOpening]:
 
 
 def _user() -> str:
+    """Return the name of the user that owns this process, whatever its environment says."""
     try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a user id without a name, as in some containers
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:  # a user id without a name, as in some containers
         return str(os.getuid())

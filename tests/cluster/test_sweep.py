@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from hpc.journal import read_run
+from sharp.experiments.agent_benchmark.trial_folder import tools_in
 from sharp.experiments.sweeps.sweep_log import log_file, read_record
 from sharp.llm.protocol import ChatRequest, Message
 from tests.helpers.cluster.campaigns import Place
@@ -153,7 +154,7 @@ def test_trials_of_agents_are_done_by_jobs_and_not_again(place: Place) -> None:
         "--policy",
         "prog-act",
         "--policy",
-        "none",
+        "tool-generation",
     )
     command = ("bench", "agent", *cases, "--dir", place.run)
     done = place.sharp(*command, "--cluster", place.profile, "--yes", "--json")
@@ -163,10 +164,12 @@ def test_trials_of_agents_are_done_by_jobs_and_not_again(place: Place) -> None:
     rows = {cell: row.trial for cell, row in read_record(place.run).rows.items()}
     assert {cell: row.get("outcome", row.get("solved")) for cell, row in rows.items()} == {
         "heat-rod-two-ends-prog-act-rule-based-s0": True,
-        "heat-rod-two-ends-none-rule-based-s0": True,
+        "heat-rod-two-ends-tool-generation-rule-based-s0": True,
         "rod-one-end-prog-act-rule-based-s0": "question",
-        "rod-one-end-none-rule-based-s0": "gave up",
+        "rod-one-end-tool-generation-rule-based-s0": "question",
     }
+    taken = tools_in(place.run / "runs" / "rod-one-end-tool-generation-rule-based-s0")
+    assert taken == rows["heat-rod-two-ends-tool-generation-rule-based-s0"]["tools_built"] != {}
     assert nodes_of_evaluations(place)
     log = log_file(place.run).read_bytes()
     shown = place.sharp(*command)

@@ -203,7 +203,7 @@ _MEAN = ToolPort("mean", "mean", "a mean value")
 _REFERENCE = ToolPort("reference", "reference", "an exact solution")
 _OUTPUTS = ToolPort("outputs", "outputs", "where the solution is wanted")
 _QUANTITY = ToolPort("quantity", "quantity", "a number that is asked for")
-PROBLEM = ToolPort("problem", "problem", "the checked problem")
+PROBLEM = ToolPort("problem", "problem", "the problem as put together, before check_problem")
 
 
 @tool(
@@ -347,10 +347,11 @@ def define_quantity(call: ToolContext) -> ToolResult:
     ),
     (PROBLEM,),
     AssembleArgs,
-    limits="allow: [corner-jump] where the statement means that initial and boundary values differ where they meet, as "
-    "in a quenched rod.",
+    limits="accuracy: left out, unless the statement asks for an error. allow: [corner-jump] where the statement means "
+    "that initial and boundary values differ where they meet, as in a quenched rod.",
     examples=(
-        {"title": "A cooling rod", "accuracy": 1e-6},
+        {"title": "A cooling rod"},
+        {"title": "A cooling rod, to four digits", "accuracy": 1e-4},
         {"title": "A quenched rod", "allow": ["corner-jump"]},
     ),
 )

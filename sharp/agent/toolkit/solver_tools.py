@@ -77,7 +77,8 @@ def check_problem(call: ToolContext) -> ToolResult:
     (SOUND,),
     (_METHOD,),
     MethodArgs,
-    limits="Methods are chebyshev, fourier, fd, fv, polar and fem; each says why it cannot solve a problem.",
+    limits="Methods are characteristics, chebyshev, etd, fd, fem, fem-cubic, fourier, fv, imex, muscl, polar, rbf and "
+    "pinn (a network, taken by itself where no other can); each says why it cannot solve a problem.",
     examples=({}, {"method": "fd"}),
 )
 def choose_method(call: ToolContext) -> ToolResult:

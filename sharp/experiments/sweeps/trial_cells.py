@@ -19,7 +19,7 @@ from pebble import ProcessExpired, ProcessPool
 from hpc.errors import InfrastructureError
 from hpc.journal import software_version
 from sharp.agent import ROLES, Library
-from sharp.config import RunConfig
+from sharp.config import BudgetOptions, RunConfig
 from sharp.experiments.agent_benchmark.process_pool import workers
 from sharp.experiments.agent_benchmark.runner import STOPPED, perform_trial, recorded_effects
 from sharp.experiments.agent_benchmark.trial_folder import read_result, write_trial
@@ -101,7 +101,8 @@ async def run_trial_cell(cell: Cell, sweep: Path, site: TrialSite, tools: Librar
     trial, folder = trial_of(cell.config, tools), run_path(sweep, cell.id)
     before = recorded_effects(folder)
     with site.purse.share(site.at_once, site.clock) as (budget, pay):
-        write_trial(folder, cell.config.model_copy(update={"budget": budget}), trial.key, tools)
+        own = cell.config.model_copy(update={"budget": _smaller(cell.config.budget, budget)})
+        write_trial(folder, own, trial.key, tools)
         try:
             await site.perform(folder, trial)
         finally:
@@ -113,6 +114,15 @@ async def run_trial_cell(cell: Cell, sweep: Path, site: TrialSite, tools: Librar
         raise SweepBudgetExceeded(f"of the sweep, a trial has used up its share of what was left: {reason}")
     result = result_of(found["result"])
     return _summary(trial, result), result.reason if result.failed else ""
+
+
+def _smaller(own: BudgetOptions, share: BudgetOptions) -> BudgetOptions:
+    """Return a trial's own budget with each limit that its share of the sweep's makes smaller."""
+    known = {name: limit for name, limit in share.model_dump().items() if limit is not None}
+    both = {name: (limit, getattr(own, name)) for name, limit in known.items()}
+    return own.model_copy(
+        update={name: limit if ours is None else min(limit, ours) for name, (limit, ours) in both.items()}
+    )
 
 
 def usage_of_trial(folder: Path, config: RunConfig, before: Collection[str] = ()) -> UsageTotals:

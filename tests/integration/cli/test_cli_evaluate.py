@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
 import time
 from hashlib import sha256
 from pathlib import Path
+from pwd import getpwuid
 
 import h5py
 import numpy as np
@@ -104,6 +106,7 @@ def test_test_samples_are_opened_after_a_question_and_the_log_says_who_did(
     assert openings(data) == []
     shown = [rows(sharp(*asked, "--yes"))["test samples opened"] for _ in range(2)]
     first, second = openings(data)
+    assert first.user == getpwuid(os.getuid()).pw_name
     assert shown[0].startswith(f"once, last by {first.user} on {first.host} at ")
     assert shown[1].startswith("2 times, last by ")
     assert first.code == second.code == sha256(SHIFT.encode()).hexdigest()

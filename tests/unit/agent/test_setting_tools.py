@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from sharp.agent.plans import check_plan, read_plan
+from sharp.agent.toolkit import standard_toolkit
 from sharp.agent.toolkit.problem_tools import TOOLS
 from sharp.agent.tools import ToolContext, ToolError, ToolResult, toolkit_of
 from sharp.problems import Problem
 from sharp.problems.spec import Specification
+from sharp.solvers import all_methods
 
 TOOLKIT = toolkit_of(*TOOLS)
 ROD: dict[str, Any] = {
@@ -235,3 +237,9 @@ def test_a_plan_for_a_rod_is_wired_right() -> None:
         },
     ]
     assert check_plan(read_plan(steps), TOOLKIT) == ()
+
+
+def test_the_card_of_the_choice_names_every_method_that_there_is() -> None:
+    limits = standard_toolkit()["choose_method"].limits
+    missing = [method.name for method in all_methods() if method.name not in limits.replace(",", " ").split()]
+    assert not missing

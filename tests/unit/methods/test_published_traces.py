@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from sharp.llm.cards import load_card
 from sharp.llm.protocol import ChatRequest
 from tests.helpers.methods.played import played, roles, sampling
-from tests.helpers.models.scripted import fenced, program
+from tests.helpers.models.scripted import Cut, fenced, program
 
 MARK = re.compile(r"«([^»]+)»")
 USER = ["system", "user"]
@@ -134,18 +135,73 @@ async def test_cepo_carries_out_plans_compares_and_concludes_before_answers_are_
 @pytest.mark.parametrize("method", ["codepde-refine", "funsearch"])
 async def test_refinement_and_evolution_show_programs_and_start_afresh_with_every_call(method: str) -> None:
     """CodePDE-R: the best 3, 4 and 5, four times each. FunSearch: at most two of one island, worst first, at 0.7."""
-
-    def good(path: str, _: ChatRequest) -> str:
-        number = int(re.findall(r"\d+", path)[0])
-        return fenced(program(1 / number, f"«{path}»"))
-
     options = {"genesis": {"candidates": 6}} if method == "codepde-refine" else {"funsearch": {"initial": 6}}
-    calls = await trace(method, {"": good}, **options)
+    calls = await trace(method, {"": _better_and_better}, **options)
     found = [given for path, (who, _, given) in calls.items() if path.startswith("search/") and who == USER]
     if method == "codepde-refine":
         best = [f"genesis/c{number:03d}/code" for number in (6, 5, 4, 3, 2)]
         assert found == [best[:count] for count in (3, 4, 5) for _ in range(4)]
     else:
         assert len(found) == 32
+        await _all_islands_begin_with_all_seeds()
         assert {len(given) for given in found} <= {1, 2}
         assert {sample[0] for path, (_, sample, _) in calls.items() if "search/" in path} == {0.7}
+
+
+async def _all_islands_begin_with_all_seeds() -> None:
+    """CodePDE registers every seed on every island: the first call on each is shown the best of all six."""
+    state, _ = await played("funsearch", {"": _better_and_better}, funsearch={"initial": 6})
+    first: dict[str, tuple[str, ...]] = {}
+    for step in state.search:
+        if step.move == "evolve":
+            first.setdefault(step.note.split(" (")[0], step.parents)
+    assert len(first) == 4
+    assert all("c006" in shown for shown in first.values())
+
+
+def _better_and_better(path: str, _: ChatRequest) -> str:
+    number = int(re.findall(r"\d+", path)[0])
+    return fenced(program(1 / number, f"«{path}»"))
+
+
+async def test_what_the_limit_cut_off_goes_on_in_moa_and_counts_for_nothing_in_cepo() -> None:
+    """OptiLLM of summer 2025: moa did not look at why an answer ended; cepo went on to the next of six attempts."""
+    answers = (Cut("«1» The first"), "«2»", "«3»")
+    rules: dict[str, Any] = {
+        "proposals": answers,
+        "critique": Cut("«critique» The"),
+        "synthesis": fenced(program(0.1)),
+    }
+    calls = await trace("moa", rules, **ONE)
+    assert [given for _, _, given in calls.values()] == [[], ["1", "2", "3"], ["1", "2", "3", "critique"]]
+
+    def said(path: str, _: ChatRequest) -> Any:
+        mark = f"«{path.removeprefix('genesis/c001/')}»"
+        if path.endswith(("attempt-1/plan", "attempt-3/execution")):
+            return Cut(mark)
+        return f"{mark} Rating: [[1]] {fenced(program(0.1, mark)) if path.endswith('final') else ''}"
+
+    calls = await trace("cepo", {"": said}, **ONE, cepo={"best_of": 1})
+    made = [path.removeprefix("genesis/c001/answer-1/") for path in calls]
+    steps = ("plan", "execution")
+    assert made == [
+        "attempt-1/plan",
+        *(f"attempt-{number}/{step}" for number in (2, 3, 4, 5) for step in steps),
+        "comparison",
+        "final",
+    ]
+    compared = calls["genesis/c001/answer-1/comparison"][2]
+    assert compared == [f"answer-1/attempt-{number}/execution" for number in (2, 4, 5)]
+
+
+@pytest.mark.parametrize(
+    ("method", "limits"),
+    [("cot-reflection", {4096}), ("moa", {4096, 512, 8192}), ("cepo", {4096})],
+)
+async def test_published_limits_count_the_visible_answer_and_reasoning_has_its_own(
+    method: str, limits: set[int]
+) -> None:
+    reasoning = load_card("o3").sampling.max_tokens
+    reply = f"Rating: [[1]]\n<output>{fenced(program(0.1))}</output>"
+    calls = await trace(method, {"": reply}, genesis={"candidates": 1}, models={"generator": "o3"})
+    assert {tokens for _, (_, tokens, _), _ in calls.values()} == {limit + reasoning for limit in limits}

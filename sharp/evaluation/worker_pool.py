@@ -52,7 +52,8 @@ class WorkerPool:
 
         Cancelling it ends the worker or the ranks and all that they started.
         """
-        limit_s = _SCORING_S + request.limits.wall_s * request.shards
+        # A process may be followed by another that checks its repetitions.
+        limit_s = _SCORING_S + 2 * request.limits.wall_s * request.shards
         if self._mpi is not None and request.shards > 1:
             ranks = await self._start_ranks(launcher_command(self._mpi, request.shards), folder)
             try:

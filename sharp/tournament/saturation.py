@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import inf, isfinite
 
 from sharp.config import SynthesisOptions
+from sharp.document import plural
 from sharp.tournament.state import Saturation
 
 
@@ -52,7 +53,7 @@ def _reason(saturated: bool, at_limit: bool, *, all_kept: bool, stale: int, tole
     if saturated and all_kept:
         return "saturated: every judge keeps its program"
     if saturated:
-        return f"saturated: gain below {tolerance:.2%} in {stale} consecutive round(s)"
+        return f"saturated: gain below {tolerance:.2%} in {plural(stale, 'consecutive round')}"
     return "round limit reached" if at_limit else "goes on"
 
 

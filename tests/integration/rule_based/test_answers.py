@@ -121,7 +121,7 @@ def test_the_summary_gives_no_number_that_does_not_stand_in_the_course() -> None
         "- cycle 1, round 1, judge 1: nominee c003, 2.100e-03\n"
         "- cycle 1, round 2, judge 1: patch h1.2.1, 4.000e-04: limiter (why)\n"
         "- cycle 1, round 2, judge 2: forfeit no program, no result\n"
-        "- cycle 1, round 2: saturated: gain below 1.00% in 2 consecutive round(s)"
+        "- cycle 1, round 2: saturated: gain below 1.00% in 2 consecutive rounds"
     )
     for text in (course, "Every candidate was run; the best was kept."):
         prompt = summary_prompt(text)

@@ -275,10 +275,11 @@ def _improvement(run: Run) -> str:
         run.state.execution_of(run.best or ""),
     )
     alone = list(ranking(options.metrics, options.weights)) == ["nrmse"]
-    if first is not None and winner is not None and alone and winner.metric < first.metric:
-        course = f"{first.metric:.3e} ({first.candidate}) to {winner.metric:.3e}"
-        return f", whose error on validation data fell from {course}"
-    return ""
+    if first is None or winner is None or not alone or not winner.metric < first.metric:
+        return ""
+    before, after = f"{first.metric:.3e}", f"{winner.metric:.3e}"
+    course = f"{before} ({first.candidate}) to {after}"
+    return "" if before == after else f", whose error on validation data fell from {course}"
 
 
 def _errors(scores: Scores, target: Target) -> Iterator[str]:

@@ -40,7 +40,7 @@ def verify(
     time_limit: float | None,
     as_json: bool,
 ) -> None:
-    """Check a solution from elsewhere: is its relative error as small as asked for?
+    """Check a claimed solution: is its error as small as asked for?
 
     SOLUTION is an .npz or .nc file with the coordinates, the times and the fields by their names, as `sharp solve`
     writes it. The problem is solved here, too; a solution is verified only where that one is. Exit code 3: not

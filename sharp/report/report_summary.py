@@ -109,7 +109,7 @@ def _gain(evidence: ReportData) -> str:
     if first is None:
         return ""
     before, after = evidence.ranked_by(first.candidate), evidence.ranked_by(evidence.state.best)
-    if before is None or after is None or not after < before:
+    if before is None or after is None or not after < before or error_text(before) == error_text(after):
         return ""
     course = f"from {error_text(before)} ({first.candidate}, the first that ran) to {error_text(after)}"
     return f": the error on validation data fell {course}"

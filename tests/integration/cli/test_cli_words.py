@@ -221,7 +221,7 @@ def test_a_course_of_words_is_replayed_and_compared(here: Path) -> None:
     assert done.exit_code == 3
     assert json.loads(done.stdout) == {"same": False, "missing": None, "differing": ["ending", "error"]}
     (settings,) = (here / "f").glob("session-*/agent.yaml")
-    settings.write_text(settings.read_text(encoding="utf-8").replace("format: 4\n", ""), encoding="utf-8")
+    settings.write_text(settings.read_text(encoding="utf-8").replace("format: 5\n", ""), encoding="utf-8")
     old = CliRunner().invoke(replay, ["f"]).exception
     assert isinstance(old, RunVersionError)
     assert str(old).startswith("agent.yaml was written in session format 1; this is pde-sharp ")

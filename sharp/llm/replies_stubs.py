@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from sharp.llm.replies_text import free_names, parses
 
@@ -43,7 +43,7 @@ def stub(code: str, function: str) -> str:
         return empty
     return (
         ""
-        if _Slice(functions).computes(found)
+        if _Slice(functions, free_names(code)).computes(found)
         else "returns what it is given, or constants, and computes nothing"
     )
 
@@ -108,10 +108,12 @@ class _Slice:
     """Whether what a function returns was computed at all: the statements that its values come from, backwards.
 
     Shapes, indices and conditions do not count, nor do copies, and operations that change nothing, such as `1.0 * u`.
+    A name that is defined nowhere is a slip of the pen, for what may have been computed.
     """
 
-    def __init__(self, functions: Mapping[str, Function]) -> None:
+    def __init__(self, functions: Mapping[str, Function], undefined: Collection[str]) -> None:
         self.functions = functions
+        self.undefined = undefined
         self.seen: set[int] = set()
         self.returned: dict[str, set[str]] = {}
 
@@ -134,6 +136,8 @@ class _Slice:
             if self._works(value):
                 return True
             for name in self._origins(value) - needed:
+                if name in self.undefined:
+                    return True
                 needed.add(name)
                 for source in _sources(nodes, name):
                     if source is None:

@@ -136,8 +136,6 @@ class _Slice:
             if self._works(value):
                 return True
             for name in self._origins(value) - needed:
-                if name in self.undefined:
-                    return True
                 needed.add(name)
                 for source in _sources(nodes, name):
                     if source is None:
@@ -165,7 +163,9 @@ class _Slice:
                 )
             case ast.Subscript(value=inner) | ast.Attribute(value=inner) | ast.Starred(value=inner):
                 return self._works(inner)
-            case ast.Constant() | ast.Name():
+            case ast.Name(id=name):
+                return name in self.undefined
+            case ast.Constant():
                 return False
             case ast.UnaryOp(operand=ast.Constant()):
                 return False

@@ -65,6 +65,8 @@ TERMS, WAVES = 3, 2
 FLATNESS = 6
 # Points at which random functions are scaled.
 _FINE = 257
+# Seconds for an attempt after the deadline, which says what was reached.
+_NEXT_TO_NONE_S = 0.01
 
 
 class GeneratedSamples(NamedTuple):
@@ -214,10 +216,9 @@ class _Task:
         known: tuple[Diagnostic, ...] | None = None,
     ) -> _Sample | str:
         """Return a variant of the problem with its verified solution, or why there is none."""
+        timed = replace(options, time_limit=max(deadline.remaining_s, _NEXT_TO_NONE_S))
         try:
-            found = solve_problem(
-                _with(self.problem, variant), replace(options, time_limit=deadline.remaining_s), known=known
-            )
+            found = solve_problem(_with(self.problem, variant), timed, known=known)
         except SpecificationError as error:
             return str(error)
         if not found.verdict.verified or found.trial is None or found.discrete is None:

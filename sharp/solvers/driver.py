@@ -60,9 +60,6 @@ _OTHERS = 5.0
 _RANKS: tuple[CheckStatus, ...] = ("verified", "inconclusive", "failed")
 
 
-_LEAST_RESOLUTION = 8
-
-
 @dataclass(frozen=True)
 class SolveOptions:
     """What a user may ask for: a method, an accuracy, a resolution, a limit of time in seconds, fewer checks.
@@ -70,7 +67,7 @@ class SolveOptions:
     The limit counts seconds of `clock`: on the wall, or of the processor that this process has had.
     Without `compare` an exact solution in the specification is left aside, as if it were not known.
 
-    Raises `InputError` for an accuracy that is not between 0 and 1, a resolution below 8, and a limit that is not
+    Raises `InputError` for an accuracy that is not between 0 and 1, a resolution or a limit that is not
     positive.
     """
 
@@ -85,8 +82,8 @@ class SolveOptions:
     def __post_init__(self) -> None:
         if self.accuracy is not None and not 0 < self.accuracy < 1:
             raise InputError(f"accuracy: expected a relative error between 0 and 1, found {self.accuracy}")
-        if self.resolution is not None and self.resolution < _LEAST_RESOLUTION:
-            raise InputError(f"resolution: expected at least {_LEAST_RESOLUTION}, found {self.resolution}")
+        if self.resolution is not None and self.resolution < 1:
+            raise InputError(f"resolution: expected a positive number, found {self.resolution}")
         if self.time_limit is not None and not self.time_limit > 0:
             raise InputError(f"time_limit: expected a positive number of seconds, found {self.time_limit}")
 

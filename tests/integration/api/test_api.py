@@ -123,7 +123,7 @@ def test_problems_that_cannot_be_solved_are_refused_or_asked_about() -> None:
         (lambda: sharp.solve("heat-rod-two-ends", accuracy=-1), "accuracy: expected a relative error"),
         (
             lambda: sharp.solve("heat-rod-two-ends", resolution=-3),
-            "resolution: expected at least 8, found -3",
+            "resolution: expected a positive number, found -3",
         ),
         (lambda: sharp.solve("heat-rod-two-ends", time_limit=0), "time_limit: expected a positive number"),
         (lambda: sharp.evaluate("advection", 3), "the path of a solver program or its source, found int"),

@@ -268,7 +268,7 @@ def test_an_error_about_reference_data_says_that_there_is_a_way_without(
 def test_judges_choose_by_reading_and_nothing_is_run(
     begin: Callable[..., RunDirectory], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    author = Author("def solver():\n    return 1\n", "def solver():\n    return 2\n", favourite="c002")
+    author = Author(PLATE_CODE % 1.0, PLATE_CODE % 2.0, favourite="c002")
     run = begin(PLATE, author, "synthesis.execute=never")
     finished = continue_run(run)
     print_run(finished, as_json=False)

@@ -81,7 +81,7 @@ def test_last_block_counts_and_prose_only_without_one() -> None:
     assert extract_json('```json\n{"n": 1}\n```\n{"n": 9}\n```json\n{"n": 2}\n```\n{"n": 3}') == {"n": 2}
     assert extract_json('first {"n": 1}, then {"n": 2}.') == {"n": 2}
     assert extract_json('```json\n{"n": 1}\n```\n```json\n[{"n": 2}]\n```') == {"n": 2}
-    assert extract_json('```python\nx = {"n": 1}\n```\nhence {"n": 2}\n```text\n{"n": 3}\n```') == {"n": 2}
+    assert extract_json('```python\nx = {"n": 1}\n```\nhence {"n": 2}\n```text\n{"n": 3}\n```') == {"n": 3}
     assert extract_json('```\n{"n": 4}\n```') == {"n": 4}
 
 

@@ -166,7 +166,7 @@ async def test_the_rule_based_model_writes_a_program(
 async def test_slips_of_the_rule_based_model_that_are_seen_are_mended_and_others_are_not(
     tmp_path: Path,
 ) -> None:
-    # The second calls a function that is defined nowhere, which is told without running it.
+    # The first calls a function that is defined nowhere, which is told without running it.
     answers = [program_answer(CASE.problem, Random(seed)) for seed in (5, 4, 0)]
     course, _, pool = await play(tool_generation, tmp_path / "run", Scripted(answers))
     assert course.ending == "solved"

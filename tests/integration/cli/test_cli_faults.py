@@ -275,7 +275,7 @@ def test_a_directory_that_cannot_be_written(sharp: Sharp, copied: Path, tmp_path
         "run", PROBLEM, "--run-dir", copied / "new", *settings(), preexec_fn=without_override
     )
     assert begun.returncode == 5
-    assert f"{copied / 'new'} could not be written: Permission denied" in begun.stderr
+    assert f"{copied / 'new'}: no run can be written here: {copied} is not writable" in begun.stderr
     for folder in (copied, copied / "lease"):
         folder.chmod(0o755)
 
@@ -283,7 +283,7 @@ def test_a_directory_that_cannot_be_written(sharp: Sharp, copied: Path, tmp_path
 def test_a_directory_below_a_file(sharp: Sharp, finished: Path) -> None:
     begun = sharp.run(finished / "run.yaml" / "run")
     assert begun.returncode == 5
-    assert "could not be written: Not a directory" in begun.stderr
+    assert f"expected a directory, or a path for a new one; {finished / 'run.yaml'} is a file" in begun.stderr
 
 
 def test_a_run_is_not_begun_in_another(sharp: Sharp, copied: Path) -> None:

@@ -89,6 +89,12 @@ def count_user_threads() -> int:
     return tasks
 
 
+def has_ended(pid: int) -> bool:
+    """Tell whether a process has ended, waited for or not."""
+    fields = _status(pid)
+    return not fields or fields[0] in ("Z", "X")
+
+
 def kill_tree(pid: int) -> None:
     """Send SIGKILL to a process and all below it; the caller still has to wait for the process itself.
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hpc.errors import InfrastructureError
-from hpc.processes import count_user_threads, kill_tree
+from hpc.processes import count_user_threads, has_ended, kill_tree
 
 _START_S = 300.0  # modules may come from a slow network file system
 _END_S = 3.0
@@ -62,7 +62,8 @@ class Launcher:
 
     def alive(self) -> bool:
         """Tell whether the launcher is still there, and has nothing to say, as is right between programs."""
-        if self._control.fileno() < 0 or self._process.poll() is not None:
+        # What was started may outlive the launcher within it for a moment, and hold the socket open.
+        if self._control.fileno() < 0 or self._process.poll() is not None or has_ended(self.pid):
             return False
         return not select.select([self._control], [], [], 0)[0]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hpc.errors import InfrastructureError
-from hpc.processes import descendants
+from hpc.processes import descendants, has_ended
 from hpc.sandbox import ForkServerInterpreter, LandlockSandbox, RlimitsSandbox
 from hpc.sandbox.inside import landlock
 from tests.helpers import finding_helpers
@@ -244,7 +244,7 @@ def test_a_launcher_killed_between_runs_is_started_again(warm, tmp_path):
     run_script(warm, tmp_path / "one", "pass")
     launcher = descendants(os.getpid())[-1]
     os.kill(launcher, signal.SIGKILL)
-    until(lambda: _ended(launcher))
+    until(lambda: has_ended(launcher))
     assert run_script(warm, tmp_path / "one", "print('again')").stdout == "again\n"
 
 
@@ -274,7 +274,7 @@ def test_a_launcher_killed_during_a_run_is_the_machines_fault(warm, tmp_path, mo
         run_script(warm, scratch, BUSY)
     monkeypatch.undo()
     assert len(members) >= 3
-    assert all(_ended(pid) for pid in members)
+    assert all(has_ended(pid) for pid in members)
     assert run_script(warm, scratch, "print('again')").stdout == "again\n"
 
 
@@ -313,13 +313,6 @@ def test_when_the_caller_is_killed_all_ends(name, tmp_path):
         caller.kill()
     assert len(members) >= 3
     until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in members))
-
-
-def _ended(pid: int) -> bool:
-    try:
-        return "\nState:\tZ" in Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return True
 
 
 @ENFORCED

@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sharp.cli.exits import CELLS_FAILED, NOT_VERIFIED
-from sharp.cli.options import COUNT, FILE, FOLDER, SharpGroup, json_option, repeated, show
+from sharp.cli.options import (
+    COUNT,
+    FILE,
+    FOLDER,
+    POSITIVE,
+    RELATIVE_ERROR,
+    SharpGroup,
+    json_option,
+    repeated,
+    show,
+)
 from sharp.cli.progress import work_log
 from sharp.cli.sweep import (
     base_option,
@@ -174,7 +184,7 @@ def _budget(settings: Sequence[str]) -> dict[str, Any]:
 )
 @click.option(
     "--time-limit",
-    type=click.FloatRange(min=0, min_open=True),
+    type=POSITIVE,
     default=20.0,
     show_default=True,
     help="Seconds for one problem.",
@@ -272,7 +282,6 @@ def _show(data: BenchmarkReportData, files: ExperimentFiles, as_json: bool) -> N
         raise click.exceptions.Exit(CELLS_FAILED)
 
 
-_SHARE = click.FloatRange(min=0, max=1, min_open=True, max_open=True)
 _KEPT_CASES = "solved cases are kept; run the same command again to continue, or use --report-only"
 
 
@@ -282,14 +291,18 @@ _KEPT_CASES = "solved cases are kept; run the same command again to continue, or
 @click.option("--limit", type=COUNT, help="Only the first cases.")
 @click.option(
     "--time-limit",
-    type=click.FloatRange(min=0, min_open=True),
+    type=POSITIVE,
     default=30.0,
     show_default=True,
     help="Seconds for each case.",
 )
 @_CLOCK
-@click.option("--accuracy", type=_SHARE, default=1e-5, show_default=True, help="Requested relative error.")
-@click.option("--gate", type=_SHARE, default=1e-4, show_default=True, help="Relative error that passes.")
+@click.option(
+    "--accuracy", type=RELATIVE_ERROR, default=1e-5, show_default=True, help="Requested relative error."
+)
+@click.option(
+    "--gate", type=RELATIVE_ERROR, default=1e-4, show_default=True, help="Relative error that passes."
+)
 @click.option(
     "--dir",
     "folder",

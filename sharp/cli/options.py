@@ -39,6 +39,8 @@ class _ResourceName(click.types.StringParamType):
 PROBLEM = _ResourceName("data", "problems/**/*.yaml")
 MODEL = _ResourceName("models", "*.yaml")
 COUNT = click.IntRange(min=1)
+POSITIVE = click.FloatRange(min=0, min_open=True)
+RELATIVE_ERROR = click.FloatRange(min=0, max=1, min_open=True, max_open=True)
 PATH = click.Path(path_type=Path)
 FILE = click.Path(path_type=Path, dir_okay=False)
 FOLDER = click.Path(path_type=Path, file_okay=False)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sharp.cli.exits import DIFFERS
-from sharp.cli.options import FOLDER, PATH, SharpCommand, json_option, run_argument, show
+from sharp.cli.options import FOLDER, PATH, POSITIVE, SharpCommand, json_option, run_argument, show
 from sharp.cli.progress import work_log
 from sharp.errors import InputError
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @run_argument
 @click.option(
     "--error-below",
-    type=click.FloatRange(min=0, min_open=True),
+    type=POSITIVE,
     metavar="ERROR",
     help="Also write the fastest program with at most this validation error to RUN/front/ID/.",
 )

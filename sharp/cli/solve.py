@@ -15,7 +15,9 @@ from sharp.cli.exits import BUDGET_USED, NEEDS_ANSWER, NOT_VERIFIED, REFUSED
 from sharp.cli.options import (
     FILE,
     PATH,
+    POSITIVE,
     PROBLEM,
+    RELATIVE_ERROR,
     SharpCommand,
     answers_option,
     base_url_option,
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
 @click.option("--method", help="Numerical method; others only cross-check.  [default: chosen by the problem]")
 @click.option(
     "--accuracy",
-    type=click.FloatRange(min=0, max=1, min_open=True, max_open=True),
+    type=RELATIVE_ERROR,
     help="Requested relative error.  [default: the specification's]",
 )
 @click.option(
@@ -62,7 +64,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--time-limit",
-    type=click.FloatRange(min=0, min_open=True),
+    type=POSITIVE,
     help=(
         "Seconds in all; for a text, for each tool and the verification.  [default: limits.wall_s; text: 120]"
     ),

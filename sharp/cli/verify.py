@@ -8,7 +8,17 @@ from pathlib import Path
 import click
 
 from sharp.cli.exits import NOT_VERIFIED
-from sharp.cli.options import FILE, PROBLEM, SharpCommand, fitting, json_option, repeated, show
+from sharp.cli.options import (
+    FILE,
+    POSITIVE,
+    PROBLEM,
+    RELATIVE_ERROR,
+    SharpCommand,
+    fitting,
+    json_option,
+    repeated,
+    show,
+)
 from sharp.cli.progress import work_log
 
 
@@ -23,12 +33,12 @@ from sharp.cli.progress import work_log
 )
 @click.option(
     "--accuracy",
-    type=click.FloatRange(min=0, max=1, min_open=True, max_open=True),
+    type=RELATIVE_ERROR,
     help="Relative error that the solution may have.  [default: the specification's]",
 )
 @click.option(
     "--time-limit",
-    type=click.FloatRange(min=0, min_open=True),
+    type=POSITIVE,
     help="Seconds for the solution that it is compared with.  [default: limits.wall_s]",
 )
 @json_option

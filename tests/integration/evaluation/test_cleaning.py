@@ -9,18 +9,13 @@ from pathlib import Path
 import pytest
 
 from sharp.evaluation.scratch import clear_away
+from tests.helpers.evaluation.deep_folders import nest
 
 _PATIENCE_S = 20
 
 
 def _nested(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    for _ in range(3000):
-        os.mkdir("deeper", dir_fd=descriptor)
-        below = os.open("deeper", os.O_RDONLY, dir_fd=descriptor)
-        os.close(descriptor)
-        descriptor = below
-    os.close(descriptor)
+    nest(folder, 3000)
 
 
 def _many(folder: Path) -> None:

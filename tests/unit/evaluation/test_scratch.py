@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from sharp.evaluation.scratch import remove_tree, scratch_folder
+from tests.helpers.evaluation.deep_folders import nest
 
 
 def test_a_scratch_folder_is_new_and_goes_away(tmp_path):
@@ -19,13 +18,7 @@ def test_a_scratch_folder_is_new_and_goes_away(tmp_path):
 def test_folders_deeper_than_any_path_are_removed(tmp_path):
     top = tmp_path / "top"
     top.mkdir()
-    descriptor = os.open(top, os.O_RDONLY)
-    for _ in range(1200):
-        os.mkdir("deeper", dir_fd=descriptor)
-        below = os.open("deeper", os.O_RDONLY, dir_fd=descriptor)
-        os.close(descriptor)
-        descriptor = below
-    os.close(descriptor)
+    nest(top, 1200)
     remove_tree(top)
     assert list(tmp_path.iterdir()) == []
 

@@ -77,7 +77,8 @@ def _weak_form(problem: Problem, solution: DiscreteSolution) -> tuple[list[_Term
     integrands = []
     for index in range(len(problem.equations)):
         for factor, part in _moved(_summands(written.without_factor(index), written)):
-            inner, along = part, []
+            along: list[int] = []
+            inner = part
             while inner.is_Derivative and (not along or _is_kinked(inner)):
                 along.append(axes[str(inner.variables[-1])])
                 inner = _without_last(inner)

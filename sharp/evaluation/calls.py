@@ -166,8 +166,9 @@ def _blended(values: Array, share: float, chance: np.random.Generator) -> Array:
         return values
     neighbours = np.roll(values, 1, axis=0) if len(values) > 1 else np.zeros_like(values)
     phase = chance.uniform(-1, 1, (len(values), *[1] * (values.ndim - 1)))
-    for axis, points in enumerate(np.indices(values.shape[1:], sparse=True), start=1):
-        size, most = values.shape[axis], max(1, min(_WAVES, values.shape[axis] // 4))
-        phase = phase + 2 * np.pi * chance.integers((most + 1) // 2, most, endpoint=True) * points / size
+    for axis, size in enumerate(values.shape[1:], start=2):
+        most = max(1, min(_WAVES, size // 4))
+        waves = chance.integers((most + 1) // 2, most, endpoint=True)
+        phase = phase + (2 * np.pi * waves / size * np.arange(size)).reshape(-1, *[1] * (values.ndim - axis))
     shares = share * (1 + np.cos(phase)) / 2
     return ((1 - shares) * values + shares * neighbours).astype(values.dtype)

@@ -52,7 +52,8 @@ from sharp.reference import (
 
 Array = NDArray[Any]
 
-_CHECKED = 0.25  # of the evaluations that count
+_CHECKED = 0.25  # of the evaluations that count, at most
+_CHECK_S = 0.5  # of the time of a process, on average over evaluations, that checks may make anew with each call
 _SMALLEST = (
     0.75  # of the parts that are checked are as small as smoke runs, as many of the rest twice as large, ...
 )
@@ -147,11 +148,11 @@ def _checks_unannounced(
     """Make the checks of smoke runs with some scored samples, in one of a few evaluations; return those that failed.
 
     So no program can know in a smoke run that it is one, and what it answers to few samples is compared with what it
-    answers to all. Whether, and with how many, is drawn: large parts are rare, and cost no more together than small
-    ones.
+    answers to all. Whether, and with how many, is drawn: the rarer the longer a run takes, as few samples may take as
+    long as many, and large parts cost no more together than small ones.
     """
     chance = np.random.default_rng(secrets.randbits(64))
-    if chance.random() >= _CHECKED:
+    if chance.random() >= min(_CHECKED, _CHECK_S / run.completed.wall_s):
         return ()
     part = samples.first(task.smoke, 2 ** int(chance.geometric(_SMALLEST) - 1))
     again = _within(samples.problem, run_smoke(task.request, part, context))

@@ -94,6 +94,7 @@ note()
 def witness(workshop, tmp_path, monkeypatch):
     """Evaluate a program that notes all it can see; return the notes of each of its processes in order."""
     monkeypatch.setattr("sharp.evaluation.task._CHECKED", 1.0)
+    monkeypatch.setattr("sharp.evaluation.task._CHECK_S", 300.0)
     monkeypatch.setattr("sharp.evaluation.task._SMALLEST", 1.0)
     data = waves(tmp_path)
 
@@ -130,6 +131,7 @@ TWO_FACED = {
 @pytest.mark.parametrize("name", TWO_FACED)
 def test_who_answers_small_calls_in_another_way_fails_a_check(run, monkeypatch, name):
     monkeypatch.setattr("sharp.evaluation.task._CHECKED", 1.0)
+    monkeypatch.setattr("sharp.evaluation.task._CHECK_S", 300.0)
     way, failing, smallest = TWO_FACED[name]
     monkeypatch.setattr("sharp.evaluation.task._SMALLEST", smallest)
     code = HOLD.rstrip() + way

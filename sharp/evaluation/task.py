@@ -52,11 +52,12 @@ from sharp.reference import (
 
 Array = NDArray[Any]
 
-_CHECKED = 0.25  # of the evaluations that count, at most
-_CHECK_S = 0.5  # of the time of a process, on average over evaluations, that checks may make anew with each call
-_SMALLEST = (
-    0.75  # of the parts that are checked are as small as smoke runs, as many of the rest twice as large, ...
-)
+# Of the evaluations that count these are followed by the calls of a smoke run, each of which may take as long as all
+# the rest: the share at most, and the seconds of a process on average. Of the parts that are checked so many are as
+# small as smoke runs, of the others as many twice as large, and so on.
+_CHECKED = 0.25
+_CHECK_S = 0.5
+_SMALLEST = 0.75
 # How small a picture is: points along an axis, values of one array, times.
 _MAX_POINTS = 256
 _MAX_VALUES = 64 * 64

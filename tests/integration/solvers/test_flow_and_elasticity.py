@@ -272,3 +272,15 @@ def test_a_minimal_surface_is_found() -> None:
     assert found.trial.refinement.solution is not None
     middle = found.trial.refinement.solution.at(np.array([[0.5, 0.5]]))[0, 0]
     assert 0.05 < middle < 0.3
+
+
+def test_flow_in_space_is_refused_in_one_sentence_that_says_what_is_solved() -> None:
+    equations = [f"-lap({field}) + p_{axis} = 0" for field, axis in zip("uvw", "xyz", strict=True)]
+    cube = "{type: box, bounds: {x: [0, 1], y: [0, 1], z: [0, 1]}}"
+    held = [("all", "dirichlet", field, "y*z" if field == "u" else "0") for field in "uvw"]
+    more = "coordinates: {space: [x, y, z]}\nmean: {p: 0}"
+    given = problem([*equations, "u_x + v_y + w_z = 0"], held, "u, v, w, p", cube, more)
+    found = solve_problem(given)
+    assert found.verdict.status == "unsolved"
+    assert found.verdict.reason.count("p is there for a constraint") == 1
+    assert "plane section" in found.verdict.reason

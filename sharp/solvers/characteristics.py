@@ -81,6 +81,9 @@ class Curves:
 
     def evaluate(self, points: Array, times: Array) -> Array:
         """Return the values [1, k, m] at points [m, d] and times [k]."""
+        assert self.system.problem.time is not None
+        # By rounding a time may come before the start, from where curves would be traced the wrong way, out of the end.
+        times = np.maximum(times, self.system.problem.time[0])
         ends, starts = np.tile(points, (len(times), 1)), np.repeat(times, len(points))
         with np.errstate(all="ignore"):
             return self._values(ends, starts).reshape(1, len(times), len(points))

@@ -53,6 +53,12 @@ def test_generated_solutions_satisfy_their_problems(index: int) -> None:
         assert true_error(problem, problem.known_solutions[0].values(problem.problem)) == 0
 
 
+def test_a_slope_is_not_given_where_conductivity_depends_on_the_solution() -> None:
+    problem = generate(20261124, 24)
+    assert problem.family == "conductivity 1 + u**2, 1D box"
+    assert [each.type for each in problem.problem.specification.boundary] == ["dirichlet", "dirichlet"]
+
+
 def test_spectra_are_known() -> None:
     empty = square_well_eigenvalues([0, 1], [0], 3)
     assert empty == pytest.approx([(math.pi * n) ** 2 for n in (1, 2, 3)])

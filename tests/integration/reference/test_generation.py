@@ -285,6 +285,7 @@ def test_data_of_the_secret_seed_differ_between_installations_and_do_not_tell_it
 
 
 def test_the_secret_seed_of_another_user_is_left_alone_and_the_variable_named(monkeypatch):
+    monkeypatch.delenv("SHARP_SECRET_SEED", raising=False)
     ensure_dataset(ADVECTION, samples=1, seed=None)
     monkeypatch.setattr(Path, "read_text", Mock(side_effect=PermissionError))
     with pytest.raises(DataError, match="secret-seed: only its owner may read it; set SHARP_SECRET_SEED"):

@@ -22,7 +22,7 @@ _BITS, _SHOWN = 128, 8
 
 
 def secret_seed() -> int:
-    """Return the seed, made first if there is none; raises `DataError` where it cannot be read or is no whole number."""
+    """Return the seed, made first if there is none; raises `DataError` if it is unreadable or no whole number."""
     text = os.environ.get(VARIABLE) or _kept(data_home() / "secret-seed")
     if not text.strip().isdecimal():
         raise DataError(

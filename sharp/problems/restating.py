@@ -40,7 +40,7 @@ def _with_typos(text: str) -> str:
 
 def _scrambled(text: str) -> str:
     """Begin in the middle: the second half of the sentences first."""
-    sentences = _SENTENCE.split(text)
+    sentences = [sentence for sentence in _SENTENCE.split(text) if sentence]
     half = (len(sentences) + 1) // 2
     return " ".join([*sentences[half:], *sentences[:half]])
 

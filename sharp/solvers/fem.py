@@ -476,7 +476,10 @@ class FemSystem(SemiDiscreteSystem):
         return np.unique(np.concatenate([nothing, *(found for _, found, _ in self._given)]))
 
     def _among_free(self, matrix: Any) -> Any:
-        return (self._spread.T @ (matrix @ self._spread)).tocsr()
+        from scipy import sparse
+
+        # An operator without any term is dense.
+        return sparse.csr_array(self._spread.T @ (matrix @ self._spread))
 
     @cached_property
     def _inertia(self) -> Any:

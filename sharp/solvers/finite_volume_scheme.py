@@ -76,8 +76,10 @@ class DirectionalFlux:
         are `plain` have no reconstruction.
         """
         padded = self.padded(cells, time)
-        still = not any(self.law.fluxes[self.axis])
-        flux = 0.0 if still else self._convected(*self._between(padded, time, plain), time)
+        if any(self.law.fluxes[self.axis]):
+            flux = self._convected(*self._between(padded, time, plain), time)
+        else:
+            flux = np.zeros_like(padded[..., GHOSTS - 1 : -GHOSTS])
         if self.law.diffusion[self.axis] is not None:
             flux = flux - self._diffused(padded, time, slopes)
         return np.diff(flux, axis=-1) / self.width

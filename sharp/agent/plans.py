@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sharp.agent.tools import Tool, Toolkit, ToolPort
 from sharp.error_messages import describe, valid_values
 from sharp.errors import ReplyError
-
-# Names that models give a step's tool and its reason.
-_TOOL = ("tool", "name", "tool_name", "action")
-_WHY = ("why", "reason", "rationale", "purpose", "description")
 
 
 @dataclass(frozen=True)
@@ -70,20 +67,22 @@ def read_plan(data: Any) -> ToolPlan:
 
     Raises `ReplyError`, whose sentence is for the model that wrote it.
     """
-    if isinstance(data, dict) and all(isinstance(entry, dict) for entry in data.values()):
-        data = [{"id": name, **entry} for name, entry in data.items()]
     if not isinstance(data, list) or not data:
         raise ReplyError(f"expected a list of steps, found {describe(data)}")
     return ToolPlan(tuple(_read_step(entry, number) for number, entry in enumerate(data, 1)))
 
 
+# What planners add, though others choose it or the tool has it.
+_SUPERFLUOUS = {"outputs", "output", "parameters", "params", "arguments", "owner", "depends_on"}
+
+
 def _read_step(entry: Any, number: int) -> PlanStep:
-    tool = next((entry[key] for key in _TOOL if key in entry), None) if isinstance(entry, dict) else None
+    tool = entry.get("tool") if isinstance(entry, dict) else None
     if not isinstance(tool, str):
         raise ReplyError(f"step {number}: expected an object with a tool, found {describe(entry)}")
-    # A key without a value says nothing: planners write empty parameters, which others choose.
+    # A key without a value says nothing.
     entry = {key: value for key, value in entry.items() if value not in (None, "", [], {})}
-    unknown = sorted(entry.keys() - {"id", "inputs", *_TOOL, *_WHY, "outputs"})
+    unknown = sorted(entry.keys() - {"id", "tool", "inputs", "why"} - _SUPERFLUOUS)
     if unknown:
         raise ReplyError(
             f"step {number}: unknown keys {', '.join(unknown)}; valid keys: id, tool, inputs, why"
@@ -91,7 +90,7 @@ def _read_step(entry: Any, number: int) -> PlanStep:
     step_id = str(entry.get("id", f"s{number}"))
     inputs = entry.get("inputs", {})
     if isinstance(inputs, list) and all(
-        isinstance(one, dict) and one.keys() == {"port", "from"} for one in inputs
+        isinstance(one, dict) and {"port", "from"} <= one.keys() for one in inputs
     ):
         inputs = {str(one["port"]): one["from"] for one in inputs}
     if not isinstance(inputs, dict):
@@ -101,12 +100,35 @@ def _read_step(entry: Any, number: int) -> PlanStep:
         for port, given in inputs.items()
         if given not in (None, [])
     }
-    why = next((str(entry[key]) for key in _WHY if key in entry), "")
-    return PlanStep(step_id, tool.strip("` ").removesuffix("()"), read, why)
+    return PlanStep(step_id, tool.strip("` ").removesuffix("()"), read, str(entry.get("why", "")))
+
+
+def with_ports(plan: ToolPlan, toolkit: Toolkit) -> ToolPlan:
+    """Return a plan whose references to a step alone name its result, where the input takes only one of them."""
+    tools = {step.id: toolkit.get(step.tool) for step in plan.steps}
+
+    def named(reference: OutputReference, kind: str) -> OutputReference:
+        source = tools.get(reference.step)
+        fitting = [port.name for port in source.outputs if port.kind == kind] if source else []
+        return replace(reference, port=fitting[0]) if not reference.port and len(fitting) == 1 else reference
+
+    def completed(step: PlanStep) -> PlanStep:
+        tool = toolkit.get(step.tool)
+        kinds = {port.name: port.kind for port in tool.inputs} if tool else {}
+        inputs = {
+            port: tuple(named(reference, kinds.get(port, "")) for reference in given)
+            for port, given in step.inputs.items()
+        }
+        return replace(step, inputs=inputs)
+
+    return ToolPlan(tuple(map(completed, plan.steps)))
 
 
 def read_references(given: Any, place: str) -> Iterator[OutputReference]:
-    """Yield the references of a port: `"s3.domain"`, `{"ref": "s3.domain"}`, a list of such; raises `ReplyError`."""
+    """Yield the references of a port: `"s3.domain"`, `{"ref": "s3.domain"}`, a list of such; raises `ReplyError`.
+
+    A step alone is a reference without a port.
+    """
     if isinstance(given, list):
         for entry in given:
             yield from read_references(entry, place)
@@ -114,9 +136,10 @@ def read_references(given: Any, place: str) -> Iterator[OutputReference]:
         yield from read_references(next(iter(given.values())), place)
     else:
         text = ".".join(map(str, given.values())) if _names_a_port(given) else given
-        if not isinstance(text, str) or text.count(".") != 1 or not all(text.split(".")):
+        parts = text.strip(" ${}<>`").split(".") if isinstance(text, str) else []
+        if not 1 <= len(parts) <= 2 or not all(re.fullmatch(r"[\w-]+", part) for part in parts):
             raise ReplyError(f'{place}: expected a result such as "s1.domain", found {describe(given)}')
-        yield OutputReference(*text.split("."))
+        yield OutputReference(parts[0], parts[1] if len(parts) == 2 else "")
 
 
 def _names_a_port(given: Any) -> bool:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
+from textwrap import dedent
 from typing import Any
 
-from sharp.llm.replies_text import FencedBlock, without_blocks
+from sharp.llm.replies_text import FencedBlock, fenced_blocks, without_blocks
 
 Edit = tuple[str, str]
 
@@ -37,6 +38,8 @@ _TOLD = re.compile(
     r"[^`\n]{0,20}`(?P<new>[^`\n]+)`",
     re.IGNORECASE,
 )
+# Lines set off by four spaces below a label, as Markdown has code without fences.
+_INDENTED = re.compile(r"^(\S.*:\**[ \t]*\n\n)((?: {4}.*\n?|[ \t]*\n(?= {4}))+)", re.MULTILINE)
 _DIFF_STARTS = re.compile(r"^(?:diff --git .*\n(?:.*\n){0,3}?)?--- \S.*\n\+\+\+ \S.*\n", re.MULTILINE)
 _DIFF_LINE = re.compile(r"[ +@\\-]|$")
 
@@ -54,6 +57,9 @@ def tagged_edits(text: str) -> tuple[list[Edit], str]:
 
 def labelled_edits(text: str, blocks: Sequence[FencedBlock]) -> tuple[list[Edit], str]:
     """Return the edits of code blocks in pairs with lines such as "Before:" and "After:", and the text without them."""
+    if not blocks:
+        text = _INDENTED.sub(_fenced, text)
+        blocks = fenced_blocks(text)
     lines = text.split("\n")
     labels = [_label_above(lines, block.fence.line) for block in blocks]
     pairs = [
@@ -66,6 +72,10 @@ def labelled_edits(text: str, blocks: Sequence[FencedBlock]) -> tuple[list[Edit]
     ]
     edits = [(old.body.strip("\n"), new.body.strip("\n")) for old, new in pairs]
     return edits, without_blocks(text, (block for pair in pairs for block in pair))
+
+
+def _fenced(match: re.Match[str]) -> str:
+    return f"{match[1]}```python\n{dedent(match[2])}```\n"
 
 
 def told_edits(text: str) -> list[Edit]:

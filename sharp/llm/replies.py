@@ -45,8 +45,8 @@ NO_REASON = "no reason given"
 _CHOICE_KEYS = {
     "shortlist": ("shortlist", "short_list", "ranking", "ranked", "scores", "ratings"),
     "nominee": (
-        "nominee",
         "nominee_id",
+        "nominee",
         "nomination",
         "nominated",
         "winner",
@@ -205,12 +205,16 @@ def extract_json(text: str, wanted: Mapping[str, Sequence[str]] = MappingProxyTy
     """
     reply = answer(text)
     try:
-        return _json_object(reply, wanted)
+        found = _json_object(reply, wanted)
     except ReplyError:
         labelled = _named(labelled_values(reply), wanted)
         if not wanted or not wanted.keys() <= labelled.keys():
             raise
         return labelled
+    if lacking := wanted.keys() - found.keys():
+        labelled = _named(labelled_values(reply), wanted)
+        found |= {key: labelled[key] for key in lacking if key in labelled}
+    return found
 
 
 def read_verdict(text: str, schema: Mapping[str, Allowed]) -> dict[str, Any]:
@@ -391,7 +395,7 @@ def _yaml_object(text: str) -> dict[str, Any] | None:
 def _named(value: dict[str, Any], wanted: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     """Return an object with the wanted keys as they are called here, taken out of a call or a wrapper around it."""
     value = arguments(value)
-    lower = _lower(value)
+    lower = lower_keys(value)
     known = {key: _first(lower, names) for key, names in wanted.items() if lower.keys() & set(names)}
     inner = [item for item in value.values() if isinstance(item, dict)]
     if wanted and len(inner) == 1 and all(found is inner[0] for found in known.values()):
@@ -401,7 +405,7 @@ def _named(value: dict[str, Any], wanted: Mapping[str, Sequence[str]]) -> dict[s
     return {**lower, **value, **known} if wanted else value
 
 
-def _lower(value: Mapping[str, Any]) -> dict[str, Any]:
+def lower_keys(value: Mapping[str, Any]) -> dict[str, Any]:
     """Return an object with its keys in lower case, in one word; of two that are the same then, the first counts."""
     found: dict[str, Any] = {}
     for key, item in value.items():
@@ -575,9 +579,9 @@ def _entry(entry: object) -> Mapping[str, Any]:
         return {"id": name, "reason": reason}
     if not isinstance(entry, Mapping):
         return {"id": entry}
-    fields = _lower(entry)
+    fields = lower_keys(entry)
     if isinstance(inner := _first(fields, _ID_KEYS), Mapping):
-        return {**fields, **_lower(inner)}
+        return {**fields, **lower_keys(inner)}
     if len(fields) == 1 and not fields.keys() & {*_ID_KEYS}:
         return {"id": next(iter(entry)), "reason": next(iter(entry.values()))}
     return fields
@@ -632,7 +636,7 @@ class Ids:
 
     @staticmethod
     def _parts(name: str) -> tuple[str, ...]:
-        parts = re.findall(r"[a-z]+|[0-9]+", _FILLER.sub(" ", name.lower()))
+        parts = re.findall(r"[a-z]+|[0-9]+", _FILLER.sub(" ", name.lower().replace("_", " ")))
         return tuple((part.lstrip("0") or "0") if part.isdigit() else part for part in parts)
 
 

@@ -1,0 +1,109 @@
+"""JSON values as models write them, in the shape of the schema that was asked for.
+
+The schema decides what a value can mean: a list of one thing stands for the thing and the thing for the list, an
+object of names for a list of named things, a pair for an object of two keys, nothing for an empty list. Where more
+than one reading fits, the value stays as it is, and whoever checks it says what is wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from sharp.llm.json_schemas import JsonSchema
+from sharp.llm.replies import checked, lower_keys
+
+KeyNames = Mapping[str, Sequence[str]]
+"""Other names that models give to keys."""
+
+_NOTHING = frozenset({"", "none", "null", "n/a", "no", "nothing", "-"})
+
+
+def conform(value: Any, schema: JsonSchema, names: KeyNames = MappingProxyType({})) -> Any:
+    """Return a value in the shape of a schema, as far as it can only mean one thing in it."""
+    match schema["type"]:
+        case "array":
+            return [conform(item, schema["items"], names) for item in _listed(value, schema["items"], names)]
+        case "object" if "properties" in schema:
+            return _object(value, schema["properties"], names)
+        case "string" | "boolean":
+            return _single(value, schema)
+        case _:
+            return value
+
+
+def _listed(value: Any, item: JsonSchema, names: KeyNames) -> list[Any]:
+    if value is None or value is False or (isinstance(value, str) and value.strip().lower() in _NOTHING):
+        return []
+    if not isinstance(value, Mapping) or "properties" not in item:
+        return value if isinstance(value, list) else [value]
+    if _properties_of(value, item["properties"], names):
+        return [value]
+    inner = next(iter(value.values())) if len(value) == 1 else None
+    if isinstance(inner, list) and all(isinstance(entry, Mapping) for entry in inner):
+        return inner
+    return [[name, entry] for name, entry in value.items()]
+
+
+def _object(value: Any, properties: Mapping[str, JsonSchema], names: KeyNames) -> Any:
+    keys = [key for key in properties if key != "reasoning"]
+    if isinstance(value, str) and ": " in value:
+        value = [*value.split(": ", 1)]
+    match value:
+        case [dict(only)]:
+            value = only
+        case [str(name), dict(entry)]:
+            value = {keys[0]: name, **entry}
+        case [str(name), entry] if len(keys) > 1:
+            value = dict(zip(keys, (name, entry), strict=False))
+    if not isinstance(value, Mapping):
+        return value
+    if len(value) == 1 and len(keys) > 1 and not _properties_of(value, properties, names):
+        value = dict(zip(keys, next(iter(value.items())), strict=False))
+    lower = lower_keys(value)
+    called = _properties_of(lower, properties, names)
+    found = {key: lower[name] for key, name in called.items()}
+    rest = {key: entry for key, entry in lower.items() if key not in called.values()}
+    lacking = [key for key in keys if key not in found and "enum" not in properties[key]]
+    # Of a name and what is said about it, a text under another key is what is said.
+    if len(keys) == 2 and len(lacking) == len(rest) == 1 and isinstance(next(iter(rest.values())), str):
+        found[lacking[0]] = rest.popitem()[1]
+    return {**rest, **{key: conform(entry, properties[key], names) for key, entry in found.items()}}
+
+
+def _properties_of(
+    value: Mapping[str, Any], properties: Mapping[str, JsonSchema], names: KeyNames
+) -> dict[str, str]:
+    """Return the key of a value for each property that it names: as it is, in another number, by another name."""
+    found = {}
+    for key in properties:
+        stem = re.sub(r"e?s\Z", "", key)
+        others = (stem, f"{stem}s", f"{stem}es", *names.get(key, ()))
+        called = (
+            each for each in (key, *others) if each in value and (each == key or each not in properties)
+        )
+        if (name := next(called, None)) is not None:
+            found[key] = name
+    return found
+
+
+def _single(value: Any, schema: JsonSchema) -> Any:
+    """Return the one text, word or truth value that a list or an object holds."""
+    if isinstance(value, list) and len(value) == 1:
+        return _single(value[0], schema)
+    if not isinstance(value, Mapping):
+        return value
+    words = [entry for entry in value.values() if isinstance(entry, str | bool) and _fits(entry, schema)]
+    return words[0] if len(words) == 1 else value
+
+
+def _fits(entry: str | bool, schema: JsonSchema) -> bool:
+    if "enum" not in schema:
+        return isinstance(entry, bool) == (schema["type"] == "boolean")
+    try:
+        checked(entry, schema["enum"])
+    except ValueError:
+        return False
+    return True

@@ -80,15 +80,21 @@ def _read_step(entry: Any, number: int) -> PlanStep:
     tool = entry.get("tool") if isinstance(entry, dict) else None
     if not isinstance(tool, str):
         raise ReplyError(f"step {number}: expected an object with a tool, found {describe(entry)}")
-    # A key without a value says nothing.
-    entry = {key: value for key, value in entry.items() if value not in (None, "", [], {})}
-    unknown = sorted(entry.keys() - {"id", "tool", "inputs", "why"} - _SUPERFLUOUS)
+    # A key without a value says nothing, and words on a step change nothing of it.
+    known = {"id", "tool", "inputs", "why"}
+    unknown = sorted(
+        key
+        for key, value in entry.items()
+        if key not in known | _SUPERFLUOUS and not isinstance(value, str) and value not in (None, [], {})
+    )
     if unknown:
         raise ReplyError(
             f"step {number}: unknown keys {', '.join(unknown)}; valid keys: id, tool, inputs, why"
         )
     step_id = str(entry.get("id", f"s{number}"))
-    inputs = entry.get("inputs", {})
+    inputs = entry.get("inputs") or {}
+    if isinstance(inputs, list) and all(isinstance(one, str) for one in inputs):
+        inputs = {"": inputs}
     if isinstance(inputs, list) and all(
         isinstance(one, dict) and {"port", "from"} <= one.keys() for one in inputs
     ):
@@ -100,28 +106,46 @@ def _read_step(entry: Any, number: int) -> PlanStep:
         for port, given in inputs.items()
         if given not in (None, [])
     }
-    return PlanStep(step_id, tool.strip("` ").removesuffix("()"), read, str(entry.get("why", "")))
+    return PlanStep(step_id, tool.strip("` ").removesuffix("()"), read, str(entry.get("why") or ""))
 
 
-def with_ports(plan: ToolPlan, toolkit: Toolkit) -> ToolPlan:
-    """Return a plan whose references to a step alone name its result, where the input takes only one of them."""
-    tools = {step.id: toolkit.get(step.tool) for step in plan.steps}
+def completed(plan: ToolPlan, toolkit: Toolkit) -> ToolPlan:
+    """Return a plan with tools, results and ports as they are called here, where a step can only mean one.
 
-    def named(reference: OutputReference, kind: str) -> OutputReference:
-        source = tools.get(reference.step)
-        fitting = [port.name for port in source.outputs if port.kind == kind] if source else []
-        return replace(reference, port=fitting[0]) if not reference.port and len(fitting) == 1 else reference
+    A tool may be written in another case, a result as the step alone or as its "output", inputs without their ports.
+    """
+    called = {_letters(name): name for name in toolkit}
+    steps = [replace(step, tool=called.get(_letters(step.tool), step.tool)) for step in plan.steps]
+    tools = {step.id: toolkit[step.tool] for step in steps if step.tool in toolkit}
+    return ToolPlan(
+        tuple(replace(step, inputs=_inputs(step, tools)) if step.id in tools else step for step in steps)
+    )
 
-    def completed(step: PlanStep) -> PlanStep:
-        tool = toolkit.get(step.tool)
-        kinds = {port.name: port.kind for port in tool.inputs} if tool else {}
-        inputs = {
-            port: tuple(named(reference, kinds.get(port, "")) for reference in given)
-            for port, given in step.inputs.items()
-        }
-        return replace(step, inputs=inputs)
 
-    return ToolPlan(tuple(map(completed, plan.steps)))
+def _inputs(step: PlanStep, tools: Mapping[str, Tool]) -> dict[str, tuple[OutputReference, ...]]:
+    kinds = {port.name: port.kind for port in tools[step.id].inputs}
+    found: dict[str, tuple[OutputReference, ...]] = {}
+    for port, given in step.inputs.items():
+        for reference in given:
+            source = tools.get(reference.step)
+            wanted = {kinds[port]} if port in kinds else {*kinds.values()}
+            outputs = source.outputs if source else ()
+            if source and (reference.port in _ANY_RESULT and source.output(reference.port) is None):
+                fitting = [each.name for each in outputs if each.kind in wanted]
+                reference = replace(reference, port=fitting[0]) if len(fitting) == 1 else reference
+            given_kind = next((each.kind for each in outputs if each.name == reference.port), None)
+            taking = [name for name, kind in kinds.items() if kind == given_kind]
+            place = taking[0] if not port and len(taking) == 1 else port
+            found[place] = (*found.get(place, ()), reference)
+    return found
+
+
+# How a reference calls the only result of a step.
+_ANY_RESULT = {"", "output", "result", "out", "outputs", "value"}
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
 def read_references(given: Any, place: str) -> Iterator[OutputReference]:
@@ -136,7 +160,7 @@ def read_references(given: Any, place: str) -> Iterator[OutputReference]:
         yield from read_references(next(iter(given.values())), place)
     else:
         text = ".".join(map(str, given.values())) if _names_a_port(given) else given
-        parts = text.strip(" ${}<>`").split(".") if isinstance(text, str) else []
+        parts = re.split(r"\.|:|/|->|→", text.strip(" ${}<>`")) if isinstance(text, str) else []
         if not 1 <= len(parts) <= 2 or not all(re.fullmatch(r"[\w-]+", part) for part in parts):
             raise ReplyError(f'{place}: expected a result such as "s1.domain", found {describe(given)}')
         yield OutputReference(parts[0], parts[1] if len(parts) == 2 else "")

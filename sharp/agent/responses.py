@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
-from sharp.agent.plans import PlanStep, ToolPlan, check_plan, read_plan, with_ports
+from sharp.agent.plans import PlanStep, ToolPlan, check_plan, completed, read_plan
 from sharp.agent.tools import Parameters, Tool, ToolError, Toolkit
 from sharp.error_messages import describe, valid_values
 from sharp.errors import ReplyError
@@ -24,6 +24,7 @@ from sharp.llm import (
     extract_json,
     form,
     listing,
+    lower_keys,
     one_of,
     says_something,
     texts_of,
@@ -152,7 +153,8 @@ def read_planning(text: str, toolkit: Toolkit, wanted: str) -> ToolPlan:
 
     Raises `ReplyError` listing all faults.
     """
-    plan = _plan_of(extract_json(text, {"steps": ("steps", "plan")}).get("steps"), toolkit)
+    said = extract_json(text, {"steps": ("steps", "plan")})
+    plan = _plan_of(conform(said, plan_form(toolkit), _PLAN_NAMES).get("steps"), toolkit)
     faults = check_plan(plan, toolkit)
     if faults:
         raise ReplyError("The plan cannot be carried out: " + "; ".join(faults) + ".")
@@ -165,7 +167,7 @@ def read_planning(text: str, toolkit: Toolkit, wanted: str) -> ToolPlan:
 def _plan_of(listed: Any, toolkit: Toolkit, before: Sequence[PlanStep] = ()) -> ToolPlan:
     """Return a plan with these steps added, as the schema of plans has them; a step alone means its only result."""
     schema = plan_form(toolkit)["properties"]["steps"]
-    return with_ports(ToolPlan((*before, *read_plan(conform(listed, schema, _PLAN_NAMES)).steps)), toolkit)
+    return completed(ToolPlan((*before, *read_plan(conform(listed, schema, _PLAN_NAMES)).steps)), toolkit)
 
 
 def plan_form(toolkit: Toolkit) -> JsonSchema:
@@ -198,8 +200,11 @@ def read_choice(
     Raises `ReplyError` for what the tool does not take, or what does not fit these.
     """
     data = _choice_in(text, tool)
+    fields = tool.parameters.model_fields
+    if not data.keys() <= fields.keys():
+        data = conform(_unwrapped(data, {*fields, *_CHOICES}), _CHOICE_FORM, _CHOICE_NAMES)
     known = _chosen(data, _CHOICES)
-    if not data.keys() <= _CHOICES and data.keys() <= tool.parameters.model_fields.keys():
+    if not known and lower_keys(data).keys() <= fields.keys():
         return _parameters(data, tool, others)
     if len(known) != 1:
         found = ", ".join(known) or ", ".join(data) or "nothing"
@@ -222,6 +227,22 @@ def _chosen(data: Mapping[str, Any], choices: Collection[str]) -> list[str]:
 
 
 _CHOICES = {"parameters", "need_help", "ask_user"}
+_CHOICE_FORM = form(parameters={"type": "object"}, need_help=TEXT, ask_user=listing(TEXT))
+_CHOICE_NAMES = {"parameters": ("params", "arguments", "args"), "ask_user": ("question", "questions")}
+
+
+def _unwrapped(value: Mapping[str, Any], keys: Collection[str]) -> Mapping[str, Any]:
+    """Return the object with some of these keys that a value is, or alone holds; the value itself where none does."""
+    if lower_keys(value).keys() & set(keys):
+        return value
+    inner = [
+        found
+        for item in value.values()
+        if isinstance(item, dict)
+        and (found := _unwrapped(item, keys))
+        and lower_keys(found).keys() & set(keys)
+    ]
+    return inner[0] if len(inner) == 1 else value
 
 
 def _choice_in(text: str, tool: Tool) -> dict[str, Any]:
@@ -245,6 +266,10 @@ def _parameters(given: Any, tool: Tool, others: Mapping[str, Mapping[str, Any]])
     given = _named_pairs(given)
     if not isinstance(given, dict):
         raise ReplyError(f"expected parameters as an object, found {describe(given)}")
+    fields = tool.parameters.model_fields
+    given = _unwrapped(given, fields)
+    if lower_keys(given).keys() <= fields.keys():
+        given = lower_keys(given)
     given = {key: _as_listed(value, tool.parameters, key) for key, value in given.items()}
     try:
         checked = tool.checked(given).model_dump(mode="json", exclude_defaults=True)

@@ -151,7 +151,8 @@ class Tool:
     def checked(self, parameters: Mapping[str, Any]) -> Parameters:
         """Return literal parameters as the tool takes them; raises `ToolError` listing all that is wrong.
 
-        A thing in place of a list of it, or a list of one thing in its place, is taken for what fits.
+        A thing in place of a list of it, or a list of one thing in its place, is taken for what fits; a value that is
+        empty and does not fit was not given.
         """
         try:
             return self.parameters.model_validate(parameters)
@@ -207,6 +208,8 @@ def _reshaped(parameters: Mapping[str, Any], error: ValidationError) -> Any:
             place[last] = [given]
         elif isinstance(given, list) and len(given) == 1:
             place[last] = given[0]
+        elif given in (None, "") and last in place:
+            del place[last]
     return found
 
 

@@ -83,6 +83,7 @@ from .replies import Strategy as Strategy
 from .replies import checked as checked
 from .replies import explanation as explanation
 from .replies import extract_json as extract_json
+from .replies import lower_keys as lower_keys
 from .replies import prose as prose
 from .replies import read_revision as read_revision
 from .replies import read_selection as read_selection

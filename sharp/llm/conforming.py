@@ -14,6 +14,7 @@ from typing import Any
 
 from sharp.llm.json_schemas import JsonSchema
 from sharp.llm.replies import checked, lower_keys
+from sharp.llm.replies_json import last_object
 
 KeyNames = Mapping[str, Sequence[str]]
 """Other names that models give to keys."""
@@ -25,7 +26,10 @@ def conform(value: Any, schema: JsonSchema, names: KeyNames = MappingProxyType({
     """Return a value in the shape of a schema, as far as it can only mean one thing in it."""
     match schema["type"]:
         case "array":
-            return [conform(item, schema["items"], names) for item in _listed(value, schema["items"], names)]
+            listed = [
+                conform(item, schema["items"], names) for item in _listed(value, schema["items"], names)
+            ]
+            return [item for item in listed if not _is_empty(item)]
         case "object" if "properties" in schema:
             return _object(value, schema["properties"], names)
         case "string" | "boolean":
@@ -49,6 +53,8 @@ def _listed(value: Any, item: JsonSchema, names: KeyNames) -> list[Any]:
 
 def _object(value: Any, properties: Mapping[str, JsonSchema], names: KeyNames) -> Any:
     keys = [key for key in properties if key != "reasoning"]
+    if isinstance(value, str) and value.lstrip().startswith("{"):
+        value = last_object(value) or value
     if isinstance(value, str) and ": " in value:
         value = [*value.split(": ", 1)]
     match value:
@@ -66,11 +72,28 @@ def _object(value: Any, properties: Mapping[str, JsonSchema], names: KeyNames) -
     called = _properties_of(lower, properties, names)
     found = {key: lower[name] for key, name in called.items()}
     rest = {key: entry for key, entry in lower.items() if key not in called.values()}
-    lacking = [key for key in keys if key not in found and "enum" not in properties[key]]
-    # Of a name and what is said about it, a text under another key is what is said.
-    if len(keys) == 2 and len(lacking) == len(rest) == 1 and isinstance(next(iter(rest.values())), str):
-        found[lacking[0]] = rest.popitem()[1]
+    for key in (key for key in keys if key not in found):
+        meant = [name for name, entry in rest.items() if _can_only_be(entry, properties[key], len(keys))]
+        if len(meant) == 1:
+            found[key] = rest.pop(meant[0])
     return {**rest, **{key: conform(entry, properties[key], names) for key, entry in found.items()}}
+
+
+def _can_only_be(entry: Any, schema: JsonSchema, keys: int) -> bool:
+    """Whether what stands under an unknown key can be what lacks: one of its words, its list of objects, its text.
+
+    A text counts in an object of two keys alone, a name and what is said about it.
+    """
+    if schema["type"] == "array":
+        objects = isinstance(entry, list) and all(isinstance(item, Mapping) for item in entry)
+        return objects and entry != [] and "properties" in schema["items"]
+    if "enum" in schema:
+        return isinstance(entry, str) and _fits(entry, schema)
+    return keys == 2 and schema["type"] == "string" and isinstance(entry, str)
+
+
+def _is_empty(value: Any) -> bool:
+    return value in ("", None) or (isinstance(value, Mapping) and all(map(_is_empty, value.values())))
 
 
 def _properties_of(

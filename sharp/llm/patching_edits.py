@@ -34,8 +34,9 @@ _TAGGED = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _TOLD = re.compile(
-    r"\b(?:change|replace|set|turn|update)\b[^`\n]{0,60}`(?P<old>[^`\n]+)`[^`\n]{0,40}(?:\b(?:to|with|by|into)\b|→|->)"
-    r"[^`\n]{0,20}`(?P<new>[^`\n]+)`",
+    r"(?:\b(?:change|replace|set|turn|update)\b[^`\n]{0,60}`(?P<old>[^`\n]+)`[^`\n]{0,40}"
+    r"(?:\b(?:to|with|by|into)\b|→|->)[^`\n]{0,20}"
+    r"|`(?P<wrong>[^`\n]+)` (?:should|must|needs to|has to) (?:be|become|read):? )`(?P<new>[^`\n]+)`",
     re.IGNORECASE,
 )
 # Lines set off by four spaces below a label, as Markdown has code without fences.
@@ -80,7 +81,7 @@ def _fenced(match: re.Match[str]) -> str:
 
 def told_edits(text: str) -> list[Edit]:
     """Return the edits of sentences such as "Change `CFL = 0.8` to `CFL = 0.4`"."""
-    return [(match["old"], match["new"]) for match in _TOLD.finditer(text)]
+    return [(match["old"] or match["wrong"], match["new"]) for match in _TOLD.finditer(text)]
 
 
 def edits_in_json(value: Any) -> Iterator[Edit]:

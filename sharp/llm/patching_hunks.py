@@ -26,12 +26,12 @@ Lines = tuple[str, ...]
 _OLD = r"(?:SEARCH|ORIGINAL|OLD|BEFORE|FIND|HEAD)"
 _NEW = r"(?:REPLACE|UPDATED?|NEW|AFTER|REPLACEMENT)"
 _SEARCH = re.compile(
-    rf"([ \t]*+)(?:<{{5,9}}+(?: ?[^\W\d_]{{2,20}}+)?|-{{5,9}}+ ?{_OLD}):?(?:[ (].{{0,60}}+)?\s*+",
+    rf"([ \t]*+)(?:<{{5,9}}+(?: ?[^\W\d_]{{2,20}}+)?|(?:-{{5,9}}+|<{{3,9}}+) ?{_OLD}):?(?:[ (].{{0,60}}+)?\s*+",
     re.IGNORECASE,
 )
-_DIVIDER = re.compile(r"([ \t]*+)={5,9}+\s*+")
+_DIVIDER = re.compile(r"([ \t]*+)={4,9}+\s*+")
 _REPLACE = re.compile(
-    rf"([ \t]*+)(?:>{{5,9}}+(?: ?[A-Za-z][\w./-]*+)?|\+{{5,9}}+ ?{_NEW}):?(?:[ (].{{0,60}}+)?\s*+",
+    rf"([ \t]*+)(?:>{{5,9}}+(?: ?[A-Za-z][\w./-]*+)?|(?:\+{{5,9}}+|>{{3,9}}+) ?{_NEW}):?(?:[ (].{{0,60}}+)?\s*+",
     re.IGNORECASE,
 )
 _FENCE = re.compile(r"\s*+(?:```|~~~)[\w+-]*+\s*+")

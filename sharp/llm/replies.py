@@ -70,6 +70,7 @@ _MARK = r"[ \t]*(?:[-*•]|\d{1,2}[.)])[ \t]"
 _LABELLED = re.compile(
     r"^[\s*_#>-]*([A-Za-z][A-Za-z_]*(?: [a-z]+)?)[*_ ]*(?:[:=→：]|[-=]>)[*_ ]*([^\s*_>].*)$", re.MULTILINE
 )
+_ONE_WORD = re.compile(r"\W*(\w+)\W*")
 _IS = re.compile(r"\b([a-z_]+) is: *(\S.*)$", re.MULTILINE | re.IGNORECASE)
 _SECTION = re.compile(
     r"^(?:#+[ \t]*|\*\*)(?P<label>[A-Za-z][A-Za-z_]*(?: [a-z]+)?)[*_: ]*\n++"
@@ -208,6 +209,8 @@ def extract_json(text: str, wanted: Mapping[str, Sequence[str]] = MappingProxyTy
         found = _json_object(reply, wanted)
     except ReplyError:
         labelled = _named(labelled_values(reply), wanted)
+        if len(wanted) == 1 and (word := _ONE_WORD.fullmatch(reply)):
+            labelled = dict.fromkeys(wanted, word[1])
         if not wanted or not wanted.keys() <= labelled.keys():
             raise
         return labelled
@@ -282,14 +285,21 @@ def _choice(text: str, known: Ids) -> dict[str, Any]:
     try:
         data = extract_json(text, _CHOICE_KEYS)
         lists = [value for key, value in data.items() if isinstance(value, list) and key != "criteria"]
-        return {"shortlist": lists[0], **data} if len(lists) == 1 else data
+        data = {"shortlist": lists[0], **data} if len(lists) == 1 else data
+        others = {known.match(value) for value in data.values() if isinstance(value, str)} - {None}
+        return {**data, "nominee": others.pop()} if "nominee" not in data and len(others) == 1 else data
     except ReplyError:
-        reply = answer(text)
+        listed: dict[str, Any] = {}
+        with suppress(ReplyError):
+            listed = extract_json(text, {"shortlist": _CHOICE_KEYS["shortlist"]})
+        reply = without_blocks(answer(text), fenced_blocks(answer(text)) if listed else ())
         lines = [] if "{" in reply else _HEADING.sub(r"\1 ", reply).split("\n")
-        sentences = [one for line in lines for one in re.split(r"(?<=[.!?。])\s+", line)]
+        sentences = [one for line in lines for one in re.split(r"(?<=[.!?。;])\s+", line)]
         named = {name for one in sentences if _NOMINATES.search(one) for name in known.named_in(one)}
         if len(named) != 1 or _DENIED.search(text):
             raise
+    if "shortlist" in listed:
+        return {**listed, "nominee": named.pop()}
     rows = [(int(row[1]), known.named_in(line)) for line in lines if (row := _RANKED.match(line))]
     chains = [known.named_in(line) for line in lines if re.search(r"\d\W*>\W*\w", line)]
     ranked = [names[0] for _, names in rows if names]
@@ -398,6 +408,9 @@ def _named(value: dict[str, Any], wanted: Mapping[str, Sequence[str]]) -> dict[s
     lower = lower_keys(value)
     known = {key: _first(lower, names) for key, names in wanted.items() if lower.keys() & set(names)}
     inner = [item for item in value.values() if isinstance(item, dict)]
+    if len(inner) > 1 and not known:
+        names = {*chain.from_iterable(wanted.values())}
+        inner = [item for item in inner if lower_keys(item).keys() & names]
     if wanted and len(inner) == 1 and all(found is inner[0] for found in known.values()):
         within = _named(inner[0], wanted)
         if not known or within.keys() & wanted.keys():
@@ -560,7 +573,9 @@ def _shortlist(listed: object, known: Ids) -> dict[str, str]:
 
 
 def _ranked(listed: Mapping[str, Any], known: Ids) -> list[Any]:
-    """Return the entries of an object: from ranks to ids, from ids to reasons, or to scores, highest first."""
+    """Return the entries of an object: of ranks ids or entries, of ids reasons or scores, the highest first."""
+    if all(isinstance(item, Mapping) and known.match(_first(item, _ID_KEYS)) for item in listed.values()):
+        return [*listed.values()]
     if all(known.match(item) and (name.isdigit() or not known.match(name)) for name, item in listed.items()):
         return [*listed.values()]
     scores = {name: score for name, score in listed.items() if isinstance(score, int | float)}

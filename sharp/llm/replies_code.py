@@ -55,6 +55,8 @@ _SAID = re.compile(
     rf"|\b(?:dummy|placeholder) (?:{_PLACE}|implementation|solution|results?|values?)\b"
     rf"|\breplace (?:this|it|with)\b.*\b(?:actual|real|your own|proper) (?:\w+ )?{_PLACE}\b"
     r"|^#\W*(?:omitted|(?:(?:remains?|left|stays?) )?unchanged|(?:(?:the )?same )?as (?:before|above))\W*$"
+    rf"|^#.*\b{_PLACE} (?:unchanged|omitted|as before|identical)\W*$"
+    r"|^#\s*[\[(<{].*\b(?:unchanged|omitted|as before|identical)\s*[\])>}]\s*$"
     # The same in Chinese, French, German and Spanish.
     r"|省略\s*(?:[:：。.…(（]|$|代码|循环|函数|实现)|(?:代码|函数|程序|循环|实现|其余部分).*(?:不变|相同|同上|省略|略$)"
     r"|\b(?:reste|suite) du (?:code|programme|module)\b|\bRest des (?:Codes|Programms|Moduls)\b"
@@ -309,7 +311,7 @@ def program_in_json(reply: str, function: str) -> str | None:
     """Return the program in the strings of the reply's JSON object, whatever their keys: of a call, a notebook."""
     texts = [block.body for block in fenced_blocks(reply) if block.fence.language in _JSON] or [reply]
     try:
-        found = last_object(texts[-1], prose=texts[-1] is reply)
+        found = last_object(texts[-1], prose=texts[-1] is reply, listed="parts")
     except ReplyError:
         return None
     parts = [*texts_in(found or {})]

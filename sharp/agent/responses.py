@@ -199,13 +199,12 @@ def read_choice(
     The parameters may stand without their wrapper. `others` are those of the tools that were used before, by name.
     Raises `ReplyError` for what the tool does not take, or what does not fit these.
     """
-    data = _choice_in(text, tool)
     fields = tool.parameters.model_fields
-    if not data.keys() <= fields.keys():
-        data = conform(_unwrapped(data, {*fields, *_CHOICES}), _CHOICE_FORM, _CHOICE_NAMES)
-    known = _chosen(data, _CHOICES)
-    if not known and lower_keys(data).keys() <= fields.keys():
+    data = _unwrapped(_choice_in(text, tool), {*fields, *_CHOICES})
+    if not data.keys() <= _CHOICES and lower_keys(data).keys() <= fields.keys():
         return _parameters(data, tool, others)
+    data = conform(data, _CHOICE_FORM, _CHOICE_NAMES)
+    known = _chosen(data, _CHOICES)
     if len(known) != 1:
         found = ", ".join(known) or ", ".join(data) or "nothing"
         raise ReplyError(f"expected exactly one of parameters, need_help, ask_user, found {found}")

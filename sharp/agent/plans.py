@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -85,7 +85,7 @@ def _read_step(entry: Any, number: int) -> PlanStep:
     unknown = sorted(
         key
         for key, value in entry.items()
-        if key not in known | _SUPERFLUOUS and not isinstance(value, str) and value not in (None, [], {})
+        if key not in known | _SUPERFLUOUS and isinstance(value, list | dict) and value
     )
     if unknown:
         raise ReplyError(
@@ -114,8 +114,7 @@ def completed(plan: ToolPlan, toolkit: Toolkit) -> ToolPlan:
 
     A tool may be written in another case, a result as the step alone or as its "output", inputs without their ports.
     """
-    called = {_letters(name): name for name in toolkit}
-    steps = [replace(step, tool=called.get(_letters(step.tool), step.tool)) for step in plan.steps]
+    steps = [replace(step, tool=_called(step.tool, toolkit)) for step in plan.steps]
     tools = {step.id: toolkit[step.tool] for step in steps if step.tool in toolkit}
     return ToolPlan(
         tuple(replace(step, inputs=_inputs(step, tools)) if step.id in tools else step for step in steps)
@@ -125,8 +124,10 @@ def completed(plan: ToolPlan, toolkit: Toolkit) -> ToolPlan:
 def _inputs(step: PlanStep, tools: Mapping[str, Tool]) -> dict[str, tuple[OutputReference, ...]]:
     kinds = {port.name: port.kind for port in tools[step.id].inputs}
     found: dict[str, tuple[OutputReference, ...]] = {}
-    for port, given in step.inputs.items():
+    for named, given in step.inputs.items():
+        port = _called(named, kinds)
         for reference in given:
+            reference = replace(reference, step=_called(reference.step, tools))
             source = tools.get(reference.step)
             wanted = {kinds[port]} if port in kinds else {*kinds.values()}
             outputs = source.outputs if source else ()
@@ -144,8 +145,14 @@ def _inputs(step: PlanStep, tools: Mapping[str, Tool]) -> dict[str, tuple[Output
 _ANY_RESULT = {"", "output", "result", "out", "outputs", "value"}
 
 
-def _letters(name: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", name.lower())
+def _called(name: str, known: Iterable[str]) -> str:
+    """Return the one of some names that is meant, written in another case, number, or with other signs."""
+    alike = [each for each in known if each == name] or [each for each in known if _stem(each) == _stem(name)]
+    return alike[0] if len(alike) == 1 else name
+
+
+def _stem(name: str) -> str:
+    return re.sub(r"[^a-z0-9]|s\Z", "", name.lower())
 
 
 def read_references(given: Any, place: str) -> Iterator[OutputReference]:

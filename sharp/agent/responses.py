@@ -330,8 +330,10 @@ _NAMES = {
 }
 _PLAN_NAMES = {
     "id": ("step", "step_id"),
-    "tool": ("name", "tool_name", "action"),
+    "tool": ("name", "tool_name", "action", "function"),
     "inputs": ("input", "uses"),
+    "port": ("name", "input"),
+    "from": ("source", "ref", "value"),
     "why": ("reason", "rationale", "purpose", "description"),
 }
 
@@ -341,7 +343,7 @@ def _fix(entry: Any, steps: Collection[str]) -> Correction:
     if not isinstance(advice, str) or not says_something(advice):
         raise ReplyError(f"fixes: expected objects with step and advice, found {describe(entry)}")
     named = str(entry.get("step", ""))
-    step = Ids(steps).match(named)
+    step = Ids(steps).match(named) or Ids(steps).match(named.partition(".")[0])
     if step is None:
         raise ReplyError(f"fixes: there is no step '{named}'; {valid_values('steps', named, steps)}")
     return Correction(step, advice.strip())

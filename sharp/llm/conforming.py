@@ -13,13 +13,13 @@ from types import MappingProxyType
 from typing import Any
 
 from sharp.llm.json_schemas import JsonSchema
-from sharp.llm.replies import checked, lower_keys
+from sharp.llm.replies import is_allowed, lower_keys
 from sharp.llm.replies_json import last_object
 
 KeyNames = Mapping[str, Sequence[str]]
 """Other names that models give to keys."""
 
-_NOTHING = frozenset({"", "none", "null", "n/a", "no", "nothing", "-"})
+_NOTHING = re.compile(r"\W*(?:(?:none|no|null|n/a|nothing)\b.{0,20})?", re.IGNORECASE)
 
 
 def conform(value: Any, schema: JsonSchema, names: KeyNames = MappingProxyType({})) -> Any:
@@ -29,7 +29,7 @@ def conform(value: Any, schema: JsonSchema, names: KeyNames = MappingProxyType({
             listed = [
                 conform(item, schema["items"], names) for item in _listed(value, schema["items"], names)
             ]
-            return [item for item in listed if not _is_empty(item)]
+            return [item for item in listed if not _is_empty(item, schema["items"])]
         case "object" if "properties" in schema:
             return _object(value, schema["properties"], names)
         case "string" | "boolean":
@@ -39,7 +39,9 @@ def conform(value: Any, schema: JsonSchema, names: KeyNames = MappingProxyType({
 
 
 def _listed(value: Any, item: JsonSchema, names: KeyNames) -> list[Any]:
-    if value is None or value is False or (isinstance(value, str) and value.strip().lower() in _NOTHING):
+    if isinstance(value, str) and value.lstrip().startswith("["):
+        value = (last_object(f'{{"listed": {value}}}') or {}).get("listed")
+    if value is None or value is False or (isinstance(value, str) and _NOTHING.fullmatch(value)):
         return []
     if not isinstance(value, Mapping) or "properties" not in item:
         return value if isinstance(value, list) else [value]
@@ -60,7 +62,9 @@ def _object(value: Any, properties: Mapping[str, JsonSchema], names: KeyNames) -
     match value:
         case [dict(only)]:
             value = only
-        case [str(name), dict(entry)]:
+        case [str(name), dict(entry)] if len(keys) > 2 or _properties_of(entry, properties, names).keys() - {
+            keys[0]
+        }:
             value = {keys[0]: name, **entry}
         case [str(name), entry] if len(keys) > 1:
             value = dict(zip(keys, (name, entry), strict=False))
@@ -92,8 +96,12 @@ def _can_only_be(entry: Any, schema: JsonSchema, keys: int) -> bool:
     return keys == 2 and schema["type"] == "string" and isinstance(entry, str)
 
 
-def _is_empty(value: Any) -> bool:
-    return value in ("", None) or (isinstance(value, Mapping) and all(map(_is_empty, value.values())))
+def _is_empty(value: Any, schema: JsonSchema) -> bool:
+    """Whether an entry of a list says nothing; words such as "none needed" do where an object is wanted."""
+    if isinstance(value, Mapping):
+        return not any(value.values())
+    words = schema["type"] == "object" and isinstance(value, str) and _NOTHING.fullmatch(value)
+    return value in ("", None) or bool(words)
 
 
 def _properties_of(
@@ -123,10 +131,7 @@ def _single(value: Any, schema: JsonSchema) -> Any:
 
 
 def _fits(entry: str | bool, schema: JsonSchema) -> bool:
-    if "enum" not in schema:
-        return isinstance(entry, bool) == (schema["type"] == "boolean")
-    try:
-        checked(entry, schema["enum"])
-    except ValueError:
-        return False
-    return True
+    if "enum" in schema:
+        return is_allowed(entry, schema["enum"])
+    wanted: object = schema["type"]
+    return isinstance(entry, bool) == (wanted == "boolean")

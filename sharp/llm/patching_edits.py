@@ -17,11 +17,11 @@ Edit = tuple[str, str]
 
 _OLD = (
     *("search", "old", "original", "before", "find", "wrong", "incorrect"),
-    *("old_code", "old_string", "old_str", "old_text"),
+    *("old_code", "old_string", "old_str", "old_text", "current", "existing", "faulty"),
 )
 _NEW = (
     *("replace", "new", "updated", "after", "replacement", "fixed", "correct", "corrected"),
-    *("new_code", "new_string", "new_str", "new_text"),
+    *("new_code", "new_string", "new_str", "new_text", "proposed", "should be"),
 )
 _LABEL = re.compile(
     rf"[\s*_#>:-]*(?:\d+[.)] *)?({'|'.join((*_OLD, *_NEW, 'with', 'from', 'to'))})"
@@ -36,7 +36,7 @@ _TAGGED = re.compile(
 _TOLD = re.compile(
     r"(?:\b(?:change|replace|set|turn|update)\b[^`\n]{0,60}`(?P<old>[^`\n]+)`[^`\n]{0,40}"
     r"(?:\b(?:to|with|by|into)\b|→|->)[^`\n]{0,20}"
-    r"|`(?P<wrong>[^`\n]+)` (?:should|must|needs to|has to) (?:be|become|read):? )`(?P<new>[^`\n]+)`",
+    r"|`(?P<wrong>[^`\n]+)` (?:(?:should|must|needs to|has to) (?:be|become|read):?|→|->|=>) )`(?P<new>[^`\n]+)`",
     re.IGNORECASE,
 )
 # Lines set off by four spaces below a label, as Markdown has code without fences.

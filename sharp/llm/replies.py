@@ -68,10 +68,11 @@ _ASSIGNED = re.compile(r"\A[A-Za-z_]\w*+ *= *(?=[{\[\w])")
 _MARK = r"[ \t]*(?:[-*•]|\d{1,2}[.)])[ \t]"
 # Labels and their values in prose: "**Verdict:** no", a row "| verdict | no |", "<verdict>no</verdict>", a list below.
 _LABELLED = re.compile(
-    r"^[\s*_#>-]*([A-Za-z][A-Za-z_]*(?: [a-z]+)?)[*_ ]*(?:[:=→：]|[-=]>)[*_ ]*([^\s*_>].*)$", re.MULTILINE
+    r"^[\s*_#>-]*(?:\d{1,2}[.)] *\**)?([A-Za-z][A-Za-z_]*(?: [a-z]+)?)[*_ ]*(?:[:=→：]|[-=]>)[*_ ]*([^\s*_>].*)$",
+    re.MULTILINE,
 )
 _ONE_WORD = re.compile(r"\W*(\w+)\W*")
-_IS = re.compile(r"\b([a-z_]+) is: *(\S.*)$", re.MULTILINE | re.IGNORECASE)
+_IS = re.compile(r"\b([a-z_]+) is(?:: *| (?=\*\*|`))(\S.*)$", re.MULTILINE | re.IGNORECASE)
 _SECTION = re.compile(
     r"^(?:#+[ \t]*|\*\*)(?P<label>[A-Za-z][A-Za-z_]*(?: [a-z]+)?)[*_: ]*\n++"
     rf"(?P<text>(?:(?!#|\*\*[A-Z]|```|{_MARK}).*(?:\n|\Z))+)",
@@ -90,7 +91,9 @@ _TAGGED = re.compile(
 )
 _INNER_TAG = re.compile(r"<\w++([^<>]*+)>([^<>]++)</\w++>")
 _QUOTED = re.compile(r"=\"([^\"]*+)\"")
-_ENVELOPE = re.compile(r"^\*\*\* Begin Patch\n(.*?)^\*\*\* End Patch$", re.MULTILINE | re.DOTALL)
+_ENVELOPE = re.compile(
+    r"^\*\*\* (?:Begin Patch|Update File: [^\n]*)\n(.*?)(?:^\*\*\* End Patch$|\Z)", re.MULTILINE | re.DOTALL
+)
 _NAME = re.compile(r"[A-Za-z]+\d[\w.]*\w|[A-Za-z]+\d")
 _QUOTES = ('"', "'", "“")
 _CALLED = re.compile(
@@ -411,6 +414,11 @@ def _named(value: dict[str, Any], wanted: Mapping[str, Sequence[str]]) -> dict[s
     if len(inner) > 1 and not known:
         names = {*chain.from_iterable(wanted.values())}
         inner = [item for item in inner if lower_keys(item).keys() & names]
+    lacking = {key: names for key, names in wanted.items() if key not in known}
+    others = {*chain.from_iterable(lacking.values())}
+    holding = [item for item in inner if lower_keys(item).keys() & others and item not in known.values()]
+    if known and len(holding) == 1:
+        known |= {key: found for key, found in _named(holding[0], lacking).items() if key in lacking}
     if wanted and len(inner) == 1 and all(found is inner[0] for found in known.values()):
         within = _named(inner[0], wanted)
         if not known or within.keys() & wanted.keys():
@@ -558,7 +566,7 @@ def _shortlist(listed: object, known: Ids) -> dict[str, str]:
         raise ReplyError('"shortlist" must be a list such as [{"id": "…", "reason": "…"}], best first.')
     ranked = (re.split(r"\s+>\s+", entry) if isinstance(entry, str) else [entry] for entry in listed)
     entries = [_entry(entry) for entry in chain.from_iterable(ranked)]
-    named = [(_first(entry, _ID_KEYS), _first(entry, _REASON_KEYS)) for entry in entries]
+    named = [(_id_in(entry, known), _first(entry, _REASON_KEYS)) for entry in entries]
     unknown = [shown(name) for name, _ in named if known.match(name) is None]
     if unknown:
         raise ReplyError(
@@ -602,6 +610,16 @@ def _entry(entry: object) -> Mapping[str, Any]:
     return fields
 
 
+def _id_in(entry: Mapping[str, Any], known: Ids) -> Any:
+    """Return what stands under a key for an id, else the one value that is an id alone."""
+    others = [
+        value
+        for value in entry.values()
+        if isinstance(value, str) and " " not in value and known.match(value)
+    ]
+    return others[0] if not entry.keys() & {*_ID_KEYS} and len(others) == 1 else _first(entry, _ID_KEYS)
+
+
 def _first(entry: Mapping[str, Any], keys: Iterable[str]) -> Any:
     return next((entry[key] for key in keys if key in entry), None)
 
@@ -624,7 +642,7 @@ class Ids:
         """Return the one id that is meant, None where there is none or more than one."""
         if isinstance(value, bool) or not isinstance(value, str | int):
             return None
-        name = str(value).strip()
+        name = str(value).strip().removesuffix(".py")
         meant = self._meant(name)
         if not meant:  # "c003 (spectral)", "1. c003": the one id among other words
             meant = {found for word in _NAME.findall(name) for found in self._meant(word)}
@@ -668,6 +686,12 @@ def checked(value: object, allowed: Allowed) -> Any:
         raise ValueError(f"not {expected(allowed)}")
     if isinstance(value, list) and len(value) == 1:
         return checked(value[0], allowed)
+    if isinstance(value, Mapping):
+        meant = [
+            item for item in value.values() if isinstance(item, str | bool) and is_allowed(item, allowed)
+        ]
+        if len(meant) == 1:
+            return checked(meant[0], allowed)
     word = _plain({True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value))
     for each in allowed:
         if _plain(each) in (word, _TRANSLATED.get(word)):
@@ -677,6 +701,14 @@ def checked(value: object, allowed: Allowed) -> Any:
     if len(named) == 1 and word.startswith(_plain(named[0])):
         return named[0]
     raise ValueError(f"not {expected(allowed)}")
+
+
+def is_allowed(value: object, allowed: Allowed) -> bool:
+    """Say whether `checked` takes a value."""
+    with suppress(ValueError):
+        checked(value, allowed)
+        return True
+    return False
 
 
 def expected(allowed: Allowed) -> str:

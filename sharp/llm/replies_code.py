@@ -72,7 +72,10 @@ _SAID_WITH_DOTS = re.compile(
     r"\b(?:rest|remain\w*|unchanged|same|existing|previous|omitted|as before|above|code|here|continue\w*|etc)\b",
     re.IGNORECASE,
 )
-_DOTTED_LINE = re.compile(r"\s*[\[(<{]*\s*(?:\.\.\.|…)[^\w,:\])]*[A-Za-z]")
+_DOTTED_LINE = re.compile(
+    r"\s*[\[(<{]*\s*(?:\.\.\.|…)[^\w,:\])]*[A-Za-z]"
+    r"|\s*[<\[({].*\b(?:above|before|unchanged|omitted|same|rest|existing|identical|here)\b.*[>\])}]\s*$"
+)
 _DOTS_FIRST = re.compile(r"#[\s\[(<]*(?:\.\.\.|…)")
 _FILLER = re.compile(r"\s*(?:pass|\.\.\.)\s*\Z")
 _SAID_BY_FILLER = re.compile(

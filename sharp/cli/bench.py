@@ -45,6 +45,9 @@ _CLOCK = click.option(
     show_default=True,
     help="Whether --time-limit counts processor or wall time.",
 )
+_WORKERS = click.option(
+    "--workers", type=COUNT, help="How many at a time.  [default: as many as there are cores]"
+)
 _AGAIN = "the same command, or --report-only for the tables of what is finished"
 _POLICIES = ("prog-act", "step-wise", "none", "octo", "tool-generation", "single-model")
 
@@ -87,7 +90,7 @@ def bench() -> None:
     show_default=True,
     help="Directory of sessions, rows and tables.",
 )
-@click.option("--workers", type=COUNT, help="Trials at a time.  [default: as many as there are cores]")
+@_WORKERS
 @base_option
 @cluster_option
 @yes_option
@@ -179,9 +182,7 @@ def _budget(settings: Sequence[str]) -> dict[str, Any]:
 @click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the generator."
 )
-@click.option(
-    "--workers", "--jobs", "workers", type=COUNT, help="Processes.  [default: as many as there are cores]"
-)
+@_WORKERS
 @click.option(
     "--time-limit",
     type=POSITIVE,
@@ -311,7 +312,7 @@ _KEPT_CASES = "solved cases are kept; run the same command again to continue, or
     show_default=True,
     help="Directory of rows and tables.",
 )
-@click.option("--jobs", type=COUNT, help="Processes.  [default: as many as there are cores]")
+@_WORKERS
 @click.option("--report-only", is_flag=True, help="Write the tables of solved cases.")
 @json_option
 def pdeagent(
@@ -323,7 +324,7 @@ def pdeagent(
     accuracy: float,
     gate: float,
     folder: Path,
-    jobs: int | None,
+    workers: int | None,
     report_only: bool,
     as_json: bool,
 ) -> None:
@@ -335,7 +336,7 @@ def pdeagent(
     \b
     Examples:
       sharp bench pdeagent benchmark_v2.jsonl
-      sharp bench pdeagent benchmark_v2.jsonl --family stokes --family poisson --limit 20 --jobs 2
+      sharp bench pdeagent benchmark_v2.jsonl --family stokes --family poisson --limit 20 --workers 2
       sharp bench pdeagent benchmark_v2.jsonl --report-only
     """
     from sharp.api import advice
@@ -354,7 +355,7 @@ def pdeagent(
         raise ConfigurationError(f"{file}: expected cases, found none")
     if not report_only:
         with advice(_KEPT_CASES), work_log("starting the processes") as log:
-            run_cases(folder, tasks, jobs or len(os.sched_getaffinity(0)), log.ended, log.on_work)
+            run_cases(folder, tasks, workers or len(os.sched_getaffinity(0)), log.ended, log.on_work)
     record = read_record(folder)
     _show_cases(folder, tasks, [record.rows[task.key] for task in tasks if task.key in record.rows], as_json)
 

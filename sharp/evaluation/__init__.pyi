@@ -33,6 +33,7 @@ from .protocol import Evaluation as Evaluation
 from .protocol import EvaluationRequest as EvaluationRequest
 from .protocol import Evaluator as Evaluator
 from .protocol import FailureKind as FailureKind
+from .protocol import InterfaceCheck as InterfaceCheck
 from .protocol import Scores as Scores
 from .protocol import Split as Split
 from .protocol import Target as Target

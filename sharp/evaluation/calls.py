@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 _CHANGE = 1e-4
+_WAVES = 12  # at most, of the changes of inputs along an axis
 
 
 @dataclass(frozen=True)
@@ -31,13 +32,15 @@ class SolverCall:
     returns: Mapping[str, tuple[int, ...]]
     varied: tuple[str, ...] = ()
 
-    def repetition(self, name: str, share: float) -> SolverCall:
-        """Return a call for other inputs that lie close to these: `share` of each sample is that of its neighbour.
+    def repetition(self, name: str, chance: np.random.Generator) -> SolverCall:
+        """Return a call for other inputs that lie close to these: a share of each sample is that of its neighbour.
 
-        What all samples have in common (bounds, signs, periodicity) stays. Where no array may be changed, parameters
-        are, by the same share.
+        What all samples have in common (bounds, signs, periodicity) stays. The share differs from point to point, so
+        that even where the equations are linear the new results are not the same blends of the old ones. Where no array
+        may be changed, parameters are, by a share.
         """
-        arrays = {port: _blended(self.arrays[port], share) for port in self.varied}
+        share = float(chance.uniform(_CHANGE / 2, _CHANGE))
+        arrays = {port: _blended(self.arrays[port], share, chance) for port in self.varied}
         parameters = (
             self.parameters
             if arrays
@@ -76,9 +79,8 @@ class CallPlan:
     @cached_property
     def repetitions(self) -> tuple[SolverCall, ...]:
         """The further calls that are like the first."""
-        shares = np.random.default_rng(self.seed).uniform(_CHANGE / 2, _CHANGE, self.repeats)
-        numbers = range(1, self.repeats)
-        return tuple(self.calls[0].repetition(f"repeat-{n}", float(shares[n])) for n in numbers)
+        chance = np.random.default_rng(self.seed)
+        return tuple(self.calls[0].repetition(f"repeat-{n}", chance) for n in range(1, self.repeats))
 
     def sequence(self) -> tuple[SolverCall, ...]:
         """Return every call in order."""
@@ -158,8 +160,15 @@ def relative_distance(values: Array, other: Array) -> float:
     return float(np.linalg.norm((other - values).ravel().astype(float))) / norm if norm else math.inf
 
 
-def _blended(values: Array, share: float) -> Array:
+def _blended(values: Array, share: float, chance: np.random.Generator) -> Array:
+    """Return values [samples, ...] of which at most a share, in waves along the axes, is that of the next sample."""
     if not np.issubdtype(values.dtype, np.floating):
         return values
     neighbours = np.roll(values, 1, axis=0) if len(values) > 1 else np.zeros_like(values)
-    return ((1 - share) * values + share * neighbours).astype(values.dtype)
+    phase = chance.uniform(-1, 1, (len(values), *[1] * (values.ndim - 1)))
+    for axis, size in enumerate(values.shape[1:], start=2):
+        most = max(1, min(_WAVES, size // 4))
+        waves = chance.integers((most + 1) // 2, most, endpoint=True)
+        phase = phase + (2 * np.pi * waves / size * np.arange(size)).reshape(-1, *[1] * (values.ndim - axis))
+    shares = share * (1 + np.cos(phase)) / 2
+    return ((1 - shares) * values + shares * neighbours).astype(values.dtype)

@@ -49,7 +49,7 @@ from sharp.evaluation.machine import (
 from sharp.evaluation.outcome import CallReport, keep_files, read_arrays, read_report
 from sharp.evaluation.protocol import CandidateFailure
 from sharp.evaluation.scoring import form_failure
-from sharp.evaluation.scratch import scratch_folder
+from sharp.evaluation.scratch import PREFIX, scratch_folder
 from sharp.problems import ResourceLimits
 
 Array = NDArray[Any]
@@ -166,9 +166,9 @@ def run_candidate(
             return run
         call = secrets.choice(work.repetitions)
         repeated = reader.result(call)
-    # Named like the first call: nothing in the folder tells that this one is a check.
+    # Call and folder are named as always: nothing tells that this one is a check.
     alone = replace(work, calls=(replace(call, name=work.calls[0].name),), repeats=1)
-    with scratch_folder("check-", scratch.parent) as folder:
+    with scratch_folder(PREFIX, scratch.parent) as folder:
         again = run_candidate(code, alone, limits, x64, interpreter, folder).first
     if not (wrong := _forged(run.first, repeated, again)):
         return run

@@ -1,4 +1,4 @@
-"""Whether a solver keeps the promises of its interface: other grids, other output times."""
+"""Whether a solver keeps the promises of its interface: other grids, other output times, other numbers of samples."""
 
 from __future__ import annotations
 
@@ -58,6 +58,16 @@ def check_grid(
         result.arrays, expected, _SIMILAR, "from the solution on the grid with half the spacing"
     )
     return InterfaceCheck("second grid", not message, message)
+
+
+def check_fewer(inputs: Inputs, scored: Mapping[str, Array], result: CallResult) -> InterfaceCheck:
+    """Compare the solution of a part, the first samples at the first times, with the scored one."""
+    message = fault_of(result, inputs.t)
+    if not message:
+        shapes = {name: tuple(map(slice, values.shape)) for name, values in result.arrays.items()}
+        expected = {name: values[shapes[name]] for name, values in scored.items()}
+        message = _apart(result.arrays, expected, _CLOSE, "from the values among more samples and times")
+    return InterfaceCheck("fewer samples", not message, message)
 
 
 def fault_of(result: CallResult, t: Array | None) -> str:

@@ -142,7 +142,7 @@ class Scores:
 class InterfaceCheck:
     """Whether a solver kept a promise of its interface beyond the scored run."""
 
-    name: Literal["second grid", "non-uniform times"]
+    name: Literal["second grid", "non-uniform times", "fewer samples"]
     passed: bool
     message: str = ""
 

@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from itertools import count, islice
 from pathlib import Path
 
+PREFIX = "candidate-"  # of every folder that a program works in, whatever its calls are for
 _MOST = 2000  # entries that are removed at once: some hundredths of a second
 _ALL, _LIMIT_S = 1 << 40, 3600
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import math
 import platform
+import secrets
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
@@ -23,7 +24,7 @@ from hpc.sandbox import Interpreter
 from hpc.slurm import current_job_id
 from sharp.evaluation.calls import CallPlan
 from sharp.evaluation.candidate import CandidateRun, internal_steps
-from sharp.evaluation.checks import check_grid, check_times, fault_of
+from sharp.evaluation.checks import check_fewer, check_grid, check_times, fault_of
 from sharp.evaluation.protocol import (
     CandidateFailure,
     Convergence,
@@ -32,7 +33,7 @@ from sharp.evaluation.protocol import (
     InterfaceCheck,
     Scores,
 )
-from sharp.evaluation.running import GRID, SCORED, TIMES, call_of, run_samples, run_work
+from sharp.evaluation.running import GRID, SCORED, TIMES, call_of, run_samples, run_smoke, run_work
 from sharp.evaluation.scoring import score
 from sharp.evaluation.sketch import sketch_of
 from sharp.evaluation.task_folder import EvaluationTask, TaskResult
@@ -51,6 +52,12 @@ from sharp.reference import (
 
 Array = NDArray[Any]
 
+# Of the evaluations that count these are followed by the calls of a smoke run, each of which may take as long as all
+# the rest: the share at most, and the seconds of a process on average. Of the parts that are checked so many are as
+# small as smoke runs, of the others as many twice as large, and so on.
+_CHECKED = 0.25
+_CHECK_S = 0.5
+_SMALLEST = 0.75
 # How small a picture is: points along an axis, values of one array, times.
 _MAX_POINTS = 256
 _MAX_VALUES = 64 * 64
@@ -86,6 +93,8 @@ def evaluate(task: EvaluationTask, context: WorkerContext) -> TaskResult:
     evaluation = replace(evaluation, scores=_measured(request, verdict, samples, run, evaluation))
     if request.split == "smoke":
         return TaskResult(evaluation)
+    found = _checks_unannounced(task, samples, run, context)
+    evaluation = replace(evaluation, checks=(*evaluation.checks, *found))
     answers = samples.answers
     kinds = {
         "prediction": run.first.arrays,
@@ -132,6 +141,24 @@ def _checks(samples: SampleBatch, run: CandidateRun) -> tuple[InterfaceCheck, ..
     if (result := run.results.get(TIMES)) is not None:
         checks.append(check_times(samples.inputs, scored, result))
     return tuple(checks)
+
+
+def _checks_unannounced(
+    task: EvaluationTask, samples: SampleBatch, run: CandidateRun, context: WorkerContext
+) -> tuple[InterfaceCheck, ...]:
+    """Make the checks of smoke runs with some scored samples, in one of a few evaluations; return those that failed.
+
+    So no program can know in a smoke run that it is one, and what it answers to few samples is compared with what it
+    answers to all. Whether, and with how many, is drawn: the rarer the longer a run takes, as few samples may take as
+    long as many, and large parts cost no more together than small ones.
+    """
+    chance = np.random.default_rng(secrets.randbits(64))
+    if chance.random() >= min(_CHECKED, _CHECK_S / run.completed.wall_s):
+        return ()
+    part = samples.first(task.smoke, 2 ** int(chance.geometric(_SMALLEST) - 1))
+    again = _within(samples.problem, run_smoke(task.request, part, context))
+    found = (check_fewer(part.inputs, run.first.arrays, again.first), *_checks(part, again))
+    return tuple(check for check in found if not check.passed)
 
 
 def _measured(

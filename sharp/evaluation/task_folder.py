@@ -34,7 +34,7 @@ class EvaluationTask:
     """An evaluation and all that a worker needs, which the controller has checked already.
 
     `specification` is the problem as written, `file_state` size and time of change of the data file when it
-    was hashed, `samples` the first sample and the one after the last.
+    was hashed, `samples` the first sample and the one after the last, `smoke` how many of them a smoke run has.
     """
 
     request: EvaluationRequest
@@ -42,6 +42,7 @@ class EvaluationTask:
     dataset: DataSet
     file_state: tuple[int, int]
     samples: tuple[int, int]
+    smoke: int
 
     @property
     def digest(self) -> str:
@@ -96,7 +97,8 @@ class TaskFactory:
             )
         samples: range = getattr(self._splits, request.split)
         specification, bounds = self._specification, (samples.start, samples.stop)
-        return EvaluationTask(request, specification, self._dataset, self._file_state, bounds)
+        smoke = len(self._splits.smoke)
+        return EvaluationTask(request, specification, self._dataset, self._file_state, bounds, smoke)
 
     @cached_property
     def _specification(self) -> dict[str, object]:
@@ -131,6 +133,7 @@ def read_task(folder: Path) -> EvaluationTask:
         dataset=DataSet(**{**dataset, "path": Path(dataset["path"]), "truth_path": truth_path}),
         file_state=tuple(fields["file_state"]),
         samples=tuple(fields["samples"]),
+        smoke=fields["smoke"],
     )
 
 

@@ -18,7 +18,7 @@ from hpc.sandbox import Interpreter, SandboxPolicy, open_interpreter
 from sharp.errors import DataError
 from sharp.evaluation.interpreter_pool import InterpreterPool, ShardExecutor
 from sharp.evaluation.scoring import ScoringTargets
-from sharp.evaluation.scratch import clear_away, scratch_folder
+from sharp.evaluation.scratch import PREFIX, clear_away, scratch_folder
 from sharp.evaluation.task_folder import EvaluationTask, file_state
 from sharp.problems import Problem
 from sharp.reference import (
@@ -74,7 +74,7 @@ class WorkerContext:
         """Give a run an empty folder, and remove it afterwards."""
         with ExitStack() as stack:
             try:
-                folder = stack.enter_context(scratch_folder("candidate-", self._scratch))
+                folder = stack.enter_context(scratch_folder(PREFIX, self._scratch))
             except OSError as error:
                 raise InfrastructureError(f"{self._scratch} cannot be used: {error.strerror}.") from error
             yield folder
@@ -88,6 +88,14 @@ class SampleBatch:
     dataset: DataSet
     rows: range
     inputs: Inputs
+
+    def first(self, count: int, factor: int = 1) -> SampleBatch:
+        """Return the first samples at the first tenth of the times, as smoke runs have them; `factor` times as many."""
+        t, rows = self.inputs.t, self.rows[: count * factor]
+        if t is not None:
+            t = t[: factor * max(_SMOKE_TIMES, -(-len(t) // _SMOKE_SHARE))]  # a tenth of them, rounded up
+        arrays = {name: values[: len(rows)] for name, values in self.inputs.arrays.items()}
+        return replace(self, rows=rows, inputs=replace(self.inputs, arrays=arrays, t=t))
 
     @cached_property
     def answers(self) -> ScoringTargets:
@@ -135,8 +143,5 @@ def _read(task: EvaluationTask) -> SampleBatch:
     if task.dataset.label != request.data:
         raise DataError(f"The request is for data {request.data}, but came with {task.dataset.label}.")
     rows = range(*task.samples)
-    inputs = read_inputs(task.dataset, problem, rows)
-    if request.split == "smoke" and inputs.t is not None:
-        times = max(_SMOKE_TIMES, -(-len(inputs.t) // _SMOKE_SHARE))  # a tenth of them, rounded up
-        inputs = replace(inputs, t=inputs.t[:times])
-    return SampleBatch(problem, task.dataset, rows, inputs)
+    samples = SampleBatch(problem, task.dataset, rows, read_inputs(task.dataset, problem, rows))
+    return samples.first(task.smoke) if request.split == "smoke" else samples

@@ -123,11 +123,14 @@ def _carried(term: Any, field: Any, space: Sequence[Any]) -> tuple[int, Any] | N
 def _sign(flux: Sequence[Any], field: Any, space: Sequence[Any]) -> int:
     """Return the sign of the field's own derivatives in the flux, taken with ones for whatever is not known."""
     for part, symbol in zip(flux, space, strict=True):
-        own = sympy.diff(part, sympy.Derivative(field, symbol))
+        # A real number, as sympy's derivatives of absolute values of functions are no expressions of these.
+        slope = sympy.Dummy(real=True)
+        own = sympy.diff(part.xreplace({sympy.Derivative(field, symbol): slope}), slope)
         if own == 0:
             continue
-        value = own.xreplace(
-            {call: sympy.Integer(1) for call in own.atoms(sympy.core.function.AppliedUndef)}
+        known = own.xreplace({each: sympy.Integer(1) for each in own.atoms(sympy.Derivative)})
+        value = known.xreplace(
+            {call: sympy.Integer(1) for call in known.atoms(sympy.core.function.AppliedUndef)}
         ).doit()
         value = value.xreplace({name: sympy.Rational(37, 100) for name in value.free_symbols})
         if value.is_real and value != 0:

@@ -142,7 +142,12 @@ def _each(change: Callable[[Any], Any], value: Any) -> Any:
 
 
 def _joined(operation: Any, left: Any, right: Any) -> Any:
-    """Join two operands, the left one's being taken up: long sums and products stay flat."""
+    """Join two operands, the left one's being taken up: long sums and products stay flat.
+
+    A product with the number 0 is that number: now and then sympy contradicts itself over one that is not evaluated.
+    """
+    if operation is sympy.Mul and right.is_Integer and right == 0:
+        return right
     terms = left.args if isinstance(left, operation) else (left,)
     return operation(*terms, right, evaluate=False)
 

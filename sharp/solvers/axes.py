@@ -105,6 +105,15 @@ class ChebyshevAxis:
         angles = np.pi / 2 * (np.arange(1 - count, count, 2) / count)
         return np.asarray((self.low + self.high) / 2 + (self.high - self.low) / 2 * np.sin(angles))
 
+    def from_inside(self) -> Array:
+        """Return the matrix [n, n - 2] that takes values at the nodes between the ends to the polynomial through them.
+
+        A barycentric weight loses the factors of the nodes that are left out.
+        """
+        inner = self.nodes[1:-1]
+        signs = self._signs[1:-1] * (inner - self.low) * (inner - self.high)
+        return barycentric(inner, signs, self.nodes)
+
     @property
     def _angles(self) -> Array:
         """The angles, from the middle of the interval, whose sines are the nodes."""

@@ -126,6 +126,19 @@ class BoxGrid:
             return None
         return axis.stencil(axis.inner_nodes(axis.count - count))[1]
 
+    def from_inside(self) -> Any:
+        """Return the matrix [n, f] that takes values at the nodes off the boundary to those of their polynomial.
+
+        All axes with ends are to be Chebyshev axes.
+        """
+        from scipy import sparse
+
+        factors = [
+            axis.from_inside() if isinstance(axis, ChebyshevAxis) else np.eye(len(axis.nodes))
+            for axis in self.axes.values()
+        ]
+        return reduce(lambda a, b: sparse.kron(a, b, format="csr"), map(sparse.csr_array, factors))
+
     @property
     def _dense(self) -> bool:
         return len(self.axes) == 1 and all(axis.dense for axis in self.axes.values())

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from sharp.problems import ExpressionProgram, compile_expressions
+from sharp.solvers.boxes import BoxGrid
 from sharp.solvers.discretisation import SemiDiscreteSystem
 from sharp.solvers.grid import Array, CollocationGrid, Indices, full
 from sharp.solvers.matrices import (
@@ -135,7 +136,14 @@ class Collocation(SemiDiscreteSystem):
         """The matrix of derivatives where it is always the same, and acts along one axis of a box at a time."""
         system, counts = self.system, self._elimination.free_counts
         wanted = system.problem.specification.eigenvalue
-        if counts is None or wanted is not None or system.mean or not self.constant or self.size < _SMALL:
+        if (
+            counts is None
+            or wanted is not None
+            or system.mean
+            or system.constrained
+            or not self.constant
+            or self.size < _SMALL
+        ):
             return None
         times, state = np.zeros(1), np.zeros((1, self.size))
         with np.errstate(all="ignore"):
@@ -167,10 +175,10 @@ def paired(system: FirstOrderSystem) -> tuple[int, ...]:
     """Return for each component the rate that its conditions take the place of.
 
     That is its own time derivative; in a steady system, the equation in which its derivatives are highest, such
-    that every equation is taken once.
+    that every equation is taken once. That of a pressure is the constraint.
     """
     count = len(system.components)
-    if not system.steady or count == 1:
+    if not system.steady or count == 1 or system.constrained:
         return tuple(range(count))
     from scipy.optimize import linear_sum_assignment
 
@@ -204,6 +212,7 @@ class BoundaryElimination:
         self._names = (*system.space, system.time)
         factors = (factor for condition in self._conditions for factor in condition.factors.values())
         self.fixed = not any(real(system.time) in factor.free_symbols for factor in factors)
+        self._constrained = system.constrained
         replaced = [self._replaced(component) for component in range(len(system.components))]
         self._rows = [rows for rows, _ in replaced]
         self._samples = [self._sample(nodes) for _, nodes in replaced]
@@ -247,8 +256,12 @@ class BoundaryElimination:
     def _replaced(self, component: int) -> tuple[dict[int, list[int]], Indices]:
         """Return the rows of each condition that take the place of equations, and the nodes of these equations.
 
-        Of several conditions at a node, that of lowest order counts.
+        Of several conditions at a node, that of lowest order counts. A pressure has no conditions: it is a polynomial
+        of two degrees less, through its values off the boundary, where its constraint holds (C. Bernardi and Y. Maday,
+        Approximations spectrales de problèmes aux limites elliptiques, 1992, ch. IV).
         """
+        if component in self._constrained:
+            return {}, np.unique(np.concatenate([np.empty(0, dtype=np.intp), *self._grid.parts.values()]))
         layers: list[tuple[int, Indices]] = []
         for part in self._grid.parts:
             here = [
@@ -286,10 +299,19 @@ class BoundaryElimination:
 
     def _new_spread(self, time: float) -> AffineConstraints:
         pairs = [
-            _solve(sample, self._condition_rows(rows, time))
-            for sample, rows in zip(self._samples, self._rows, strict=True)
+            self._inside_out()
+            if component in self._constrained
+            else _solve(sample, self._condition_rows(rows, time))
+            for component, (sample, rows) in enumerate(zip(self._samples, self._rows, strict=True))
         ]
         return AffineConstraints(*(block_diagonal(blocks) for blocks in zip(*pairs, strict=True)))
+
+    def _inside_out(self) -> tuple[Any, Any]:
+        """Return the matrices [n, f] and [n, 0] of a pressure."""
+        from scipy import sparse
+
+        assert isinstance(self._grid, BoxGrid)
+        return self._grid.from_inside(), sparse.csr_array((self._size, 0))
 
     def _at_part(self, program: ExpressionProgram, index: int, times: Array) -> list[Array]:
         """Return the outputs of a program [k, nodes] at times and at the nodes of a condition's part."""

@@ -10,14 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import product
 from typing import Any
 
 import sympy
 
 from sharp.problems import ExpressionProgram, Problem, compile_expressions
-from sharp.solvers.strong_form import StrongForm
+from sharp.solvers.strong_form import JUMPS, StrongForm
 from sharp.solvers.system import FirstOrderSystem, SpatialDerivative, UnsupportedProblem, real, system_of
 from sharp.solvers.wave_speeds import exact, radicands, wave_speeds
+
+_KINKS = (*JUMPS, sympy.Max, sympy.Min, sympy.Abs)
 
 
 @dataclass(frozen=True)
@@ -25,13 +28,16 @@ class ConservationLaw:
     """Fluxes and diffusive fluxes by axis and field, and sources by field.
 
     All are expressions of space, time and fields; those of diffusion hold first derivatives as well. Rates are sources
-    less the divergence of the fluxes plus that of the diffusive ones.
+    less the divergence of the fluxes plus that of the diffusive ones. `potentials` are functions of the fields with
+    kinks, such as a temperature that rests while ice melts: derivatives of them along an axis have symbols of their
+    own, as the chain rule fails where fields jump.
     """
 
     system: FirstOrderSystem
     fluxes: tuple[tuple[Any, ...], ...]
     diffusive: tuple[tuple[Any, ...], ...]
     sources: tuple[Any, ...]
+    potentials: tuple[Any, ...] = ()
 
     @property
     def size(self) -> int:
@@ -80,12 +86,29 @@ class ConservationLaw:
         return tuple(compile_expressions(list(matrix), self.names) for matrix in self.jacobians)
 
     @cached_property
+    def potential(self) -> ExpressionProgram:
+        """A program of the potentials by the fields."""
+        return compile_expressions(self.potentials, [field.name for field in self.fields])
+
+    @cached_property
+    def frozen(self) -> tuple[Any, ...]:
+        """What vanishes where nothing diffuses although fields differ: the slopes of all potentials, squared."""
+        return tuple(
+            sympy.Add(*(sympy.diff(part, field) ** 2 for field in self.fields)) for part in self.potentials
+        )
+
+    @cached_property
     def diffusion(self) -> tuple[ExpressionProgram | None, ...]:
-        """For each axis a program of the diffusive fluxes, which takes the slopes as well; None without any."""
+        """For each axis a program of the diffusive fluxes; None without any.
+
+        It takes the slopes of fields, and those of potentials along the axis, as well.
+        """
         names = (*self.names, *(slope.name for slope in self.slopes))
         return tuple(
-            compile_expressions(own, names) if any(part != 0 for part in own) else None
-            for own in self.diffusive
+            compile_expressions(own, (*names, *(rise.name for rise in self._rises(axis))))
+            if any(part != 0 for part in own)
+            else None
+            for axis, own in enumerate(self.diffusive)
         )
 
     @cached_property
@@ -95,10 +118,23 @@ class ConservationLaw:
         found: list[ExpressionProgram | None] = []
         for axis, own in enumerate(self.diffusive):
             along = [_jet(self.system, index, axis) for index in range(self.size)]
-            entries = list(sympy.Matrix(own).jacobian(sympy.Matrix(along)))
+            chained = {
+                rise: sympy.Add(
+                    *(
+                        sympy.diff(potential, field) * slope
+                        for field, slope in zip(self.fields, along, strict=True)
+                    )
+                )
+                for rise, potential in zip(self._rises(axis), self.potentials, strict=True)
+            }
+            expanded = [part.xreplace(chained) for part in own]
+            entries = list(sympy.Matrix(expanded).jacobian(sympy.Matrix(along)))
             used = any(entry != 0 for entry in entries)
             found.append(compile_expressions(entries, names) if used else None)
         return tuple(found)
+
+    def _rises(self, axis: int) -> list[Any]:
+        return [_rise(index, axis) for index in range(len(self.potentials))]
 
     @cached_property
     def source(self) -> ExpressionProgram | None:
@@ -192,6 +228,7 @@ class _Reader:
         self.numbers = {name: exact(number) for name, number in self.written.numbers.items()}
         self.axes = {real(name): index for index, name in enumerate(system.space)}
         self.size = len(system.components)
+        self.potentials: list[Any] = []
 
     def law(self) -> ConservationLaw:
         inertia = self.system.mass_matrix
@@ -210,13 +247,22 @@ class _Reader:
         zero = dict.fromkeys(
             (_jet(self.system, index, axis) for index in range(self.size) for axis in axes), sympy.Integer(0)
         )
+        for axis, index in product(axes, range(len(self.potentials))):
+            zero[_rise(index, axis)] = sympy.Integer(0)
         smooth = [tuple(flux.xreplace(zero) for flux in own) for own in fluxes]
         diffusive = [
             tuple(convected - flux for convected, flux in zip(first, own, strict=True))
             for first, own in zip(smooth, fluxes, strict=True)
         ]
         sources = combined([-own[1] for own in parts])
-        return ConservationLaw(self.system, tuple(smooth), tuple(diffusive), sources)
+        for axis, own in enumerate(diffusive):
+            held = {symbol for flux in own for symbol in flux.free_symbols}
+            others = [other for other in axes if other != axis]
+            if any(
+                _rise(index, other) in held for other, index in product(others, range(len(self.potentials)))
+            ):
+                raise UnsupportedProblem("what diffuses along one axis depends on a kink along another")
+        return ConservationLaw(self.system, tuple(smooth), tuple(diffusive), sources, tuple(self.potentials))
 
     def _equation(self, index: int) -> tuple[list[Any], Any]:
         """Return the fluxes along the axes and the rest on the left side of an equation."""
@@ -254,11 +300,28 @@ class _Reader:
 
     def _plain(self, expression: Any) -> Any:
         """Return an expression of symbols: numbers for parameters, a symbol for each field and slope."""
+        expression = expression.xreplace(
+            {part: self._kinked(part) for part in expression.atoms(sympy.Derivative) if self._is_kinked(part)}
+        )
         expression = exact(expression.doit()).xreplace(self.numbers)
         replaced = {part: self._symbol(part) for part in expression.atoms(sympy.Derivative)}
         expression = expression.xreplace(replaced)
         fields = {part: self._symbol(part) for part in expression.atoms(sympy.core.function.AppliedUndef)}
         return expression.xreplace(fields)
+
+    def _is_kinked(self, part: Any) -> bool:
+        """Whether a first derivative is that of a function of the fields alone that has kinks."""
+        calls = part.expr.atoms(sympy.core.function.AppliedUndef)
+        rest = part.expr.xreplace(dict.fromkeys(calls, sympy.Integer(0)))
+        alone = calls and not rest.free_symbols & {*self.axes, real(self.system.time)}
+        first = len(part.variables) == 1 and part.variables[0] in self.axes
+        return bool(alone and first and part.expr.has(*_KINKS) and not part.expr.has(sympy.Derivative))
+
+    def _kinked(self, part: Any) -> Any:
+        potential = self._plain(part.expr)
+        if potential not in self.potentials:
+            self.potentials.append(potential)
+        return _rise(self.potentials.index(potential), self.axes[part.variables[0]])
 
     def _symbol(self, part: Any) -> Any:
         field = part.expr if part.is_Derivative else part
@@ -301,6 +364,11 @@ def _without_last(derivative: Any) -> Any:
 
 def _jet(system: FirstOrderSystem, index: int, axis: int | None = None) -> Any:
     return SpatialDerivative(index, tuple(int(a == axis) for a in range(len(system.space)))).symbol
+
+
+def _rise(index: int, axis: int) -> Any:
+    """Return the symbol of the derivative of a potential along an axis."""
+    return sympy.Symbol(f"rise {index} {axis}")
 
 
 def _second(system: FirstOrderSystem, axis: int) -> Any:

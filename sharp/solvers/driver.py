@@ -450,7 +450,12 @@ def _estimated(refinement: RefinementStudy, norm: Norm) -> str:
 def unsolved_sentence(choice: MethodRanking, refinements: Sequence[RefinementStudy]) -> str:
     """Return why there is no solution."""
     if not choice.recommendations:
-        reasons = "; ".join(f"{display_name(name)}: {reason}" for name, reason in choice.refusals.items())
+        alike: dict[str, list[str]] = {}
+        for name, reason in choice.refusals.items():
+            alike.setdefault(reason, []).append(display_name(name))
+        if len(alike) == 1:
+            return f"no method here can solve this problem: {next(iter(alike))}"
+        reasons = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in alike.items())
         return f"no method here can solve this problem ({reasons})"
     reasons = "; ".join(f"{display_name(found.method)}: {_failure(found)}" for found in refinements)
     return f"no method found a solution ({reasons or 'there was no time'})"

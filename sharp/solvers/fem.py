@@ -48,6 +48,8 @@ _SMOOTH = 2.0
 _REACH = 0.25
 # Values that jump at a corner are like the radius to the power of 0; elements shrink as for this one.
 _AT_A_JUMP = 0.2
+# In mean squares of values this share of the largest one counts as well.
+_PEAKS = 0.01
 
 
 class FiniteElements(Stepping):
@@ -241,7 +243,7 @@ class FemSystem(SemiDiscreteSystem):
         integrals = np.asarray((self._spread.T @ self._integrals(times, values).T).T)
         if self.system.steady:
             return integrals
-        moving = np.stack([self._boundary_values(time, 1) for time in times])
+        moving = self._boundary_values(times, 1)
         left = integrals.T - (self._spread.T @ self._inertia)[:, self._fixed] @ moving.T
         for unknown, factor in self._pinned:
             left[unknown] += factor * states[:, unknown]
@@ -286,7 +288,7 @@ class FemSystem(SemiDiscreteSystem):
     def values(self, times: Array, states: Array) -> Array:
         """Return all values [k, c, n] for the free ones [k, f] at times [k]."""
         values = np.asarray((self._spread @ states.T).T)
-        values[:, self._fixed] = np.stack([self._boundary_values(time) for time in times])
+        values[:, self._fixed] = self._boundary_values(times)
         found = values.reshape(len(times), self._components, -1)
         return self._with_means(times, found) if self.implicit else found
 
@@ -351,6 +353,26 @@ class FemSystem(SemiDiscreteSystem):
         """Return for every component the integrals of the free test functions, zero in other components [c, f]."""
         each = np.kron(np.eye(self._components), self.grid.weights)
         return np.asarray((self._spread.T @ each.T).T)
+
+    def sizes(self, states: Array) -> Array:
+        """Return the size [c] of the free values of each component in states [..., f]: the root of their mean square,
+        or a share of the largest where that is more.
+
+        At a corner elements are tiny, and what waves do there within moments says little of the solution: steps that
+        followed it everywhere to all digits would be as short.
+        """
+        parts = np.split(np.abs(states).reshape(-1, self.size), self.ends[:-1], axis=1)
+        means = [np.sqrt(part**2 @ share).max() for part, share in zip(parts, self._shares, strict=True)]
+        return np.maximum(means, [_PEAKS * part.max(initial=0.0) for part in parts])
+
+    @cached_property
+    def _shares(self) -> list[Array]:
+        """For each component the share of the domain that each free value stands for."""
+        inside = self.grid.inside
+        areas = np.repeat(inside.weights.sum(axis=1) / inside.unknowns.shape[1], inside.unknowns.shape[1])
+        total = np.bincount(inside.unknowns.ravel(), areas, minlength=self.grid.size)
+        found = self.sampled(np.broadcast_to(total, (self._components, self.grid.size)))
+        return [part / (part.sum() or 1.0) for part in np.split(found, self.ends[:-1])]
 
     def start(self) -> Array:
         """Return the free values of the initial state, moved by as little as constraints ask for."""
@@ -454,7 +476,10 @@ class FemSystem(SemiDiscreteSystem):
         return np.unique(np.concatenate([nothing, *(found for _, found, _ in self._given)]))
 
     def _among_free(self, matrix: Any) -> Any:
-        return (self._spread.T @ (matrix @ self._spread)).tocsr()
+        from scipy import sparse
+
+        # An operator without any term is dense.
+        return sparse.csr_array(self._spread.T @ (matrix @ self._spread))
 
     @cached_property
     def _inertia(self) -> Any:
@@ -537,12 +562,13 @@ class FemSystem(SemiDiscreteSystem):
             factors.setdefault((i, j), {})[a, b] = full(output, quadrature.weights.shape)
         return factors.items()
 
-    def _boundary_values(self, time: float, order: int = 0) -> Array:
-        values = np.zeros(self._all)
+    def _boundary_values(self, times: Array, order: int = 0) -> Array:
+        """Return what conditions give at times [k], or its time derivative: [k, g]."""
+        values = np.zeros((len(times), self._all))
         for component, found, programs in self._given:
             points = self.grid.points[found - component * self.grid.size]
-            values[found] = programs[order](*points.T, time)[0]
-        return values[self._fixed]
+            values[:, found] = programs[order](*points.T, times[:, None])[0]
+        return values[:, self._fixed]
 
     @property
     def _components(self) -> int:

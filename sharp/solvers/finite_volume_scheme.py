@@ -25,6 +25,7 @@ from sharp.solvers.conservation import ConservationLaw
 from sharp.solvers.grid import Array
 from sharp.solvers.method import Deadline, SolverFailed
 from sharp.solvers.reconstruction import GHOSTS, face_values, limited_face_values, parabola
+from sharp.solvers.stabilised_steps import stabilised_length, stabilised_step
 
 Mask = NDArray[np.bool_]
 # By axis, what cells have at their lower and upper faces.
@@ -75,7 +76,10 @@ class DirectionalFlux:
         are `plain` have no reconstruction.
         """
         padded = self.padded(cells, time)
-        flux = self._convected(*self._between(padded, time, plain), time)
+        if any(self.law.fluxes[self.axis]):
+            flux = self._convected(*self._between(padded, time, plain), time)
+        else:
+            flux = np.zeros_like(padded[..., GHOSTS - 1 : -GHOSTS])
         if self.law.diffusion[self.axis] is not None:
             flux = flux - self._diffused(padded, time, slopes)
         return np.diff(flux, axis=-1) / self.width
@@ -90,18 +94,18 @@ class DirectionalFlux:
         inner = slice(GHOSTS + 1, padded.shape[-1] - GHOSTS + 1), slice(GHOSTS - 1, -GHOSTS - 1)
         return np.asarray((padded[..., inner[0]] - padded[..., inner[1]]) / (2 * self.width))
 
-    def rate(self, cells: Array, time: float) -> float:
-        """Return the reciprocal of the longest time step as far as this axis goes."""
+    def rates(self, cells: Array, time: float) -> tuple[float, float]:
+        """Return the reciprocals of the longest time steps that convection and diffusion along this axis allow."""
         padded = self.padded(cells, time)
         sides = padded[..., GHOSTS - 1 : -GHOSTS], padded[..., GHOSTS : padded.shape[-1] - GHOSTS + 1]
         low, high = self._speeds_between(*sides, time)
         convection = float(np.max(np.maximum(high, -low))) / self.width / self.kind.courant
         program = self.law.diffusivity[self.axis]
         if program is None:
-            return convection
+            return convection, 0.0
         zeros = [0.0] * len(self.law.slopes)
         entries = program(*self._centers, time, *cells, *zeros)
-        return convection + _spectral_radius(entries, cells) / self.width**2 / DIFFUSION[self.kind.stages]
+        return convection, _spectral_radius(entries, cells) / self.width**2 / DIFFUSION[self.kind.stages]
 
     def extreme_speeds(self, state: Array, points: Sequence[Array], time: float) -> tuple[Array, Array]:
         """Return the speeds of the slowest and the fastest wave of a state [fields, ...]."""
@@ -234,8 +238,20 @@ class DirectionalFlux:
             around = self._continued(values)
             found[axis] = (around[..., 1:] + around[..., :-1]) / 2
         along = [found[axis][index] for axis in sorted(found) for index in range(self.law.size)]
+        along += self._rises(padded)
         found_flux = program(*self._face_points, time, *middle, *along)
         return np.stack([np.broadcast_to(value, middle.shape[1:]) for value in found_flux])
+
+    def _rises(self, padded: Array) -> list[Array]:
+        """Return the derivatives of the potentials at faces: of order 2 with two stages, for both are to differ."""
+        found = []
+        for values in self.law.potential(*padded) if self.law.potentials else ():
+            a, b, c, d = (values[..., shift : shift + self.count + 1] for shift in range(1, 5))
+            near = (c - b) / self.width
+            found.append(
+                near if self.kind.stages == 2 else near + (3 * (c - b) - (d - a)) / (12 * self.width)
+            )
+        return found
 
     def _continued(self, cells: Array) -> Array:
         """Return values of cells with one more at each end."""
@@ -453,7 +469,13 @@ class FiniteVolumeScheme:
         return np.asarray(values)
 
     def _stepped(self, state: Array, time: float, step: float, plain: Mask | None) -> Array:
-        """Return the state after a step of a strong-stability-preserving method of Shu and Osher, order 2 or 3."""
+        """Return the state after a step of a strong-stability-preserving method of Shu and Osher, order 2 or 3.
+
+        Where nothing but a potential is evened out, it is one of many stages.
+        """
+        if self.law.potentials:
+            order = self.kind.stages - 1
+            return stabilised_step(order, self.rates, state, time, step, self._stabilising)
         first = state + step * self.rates(state, time, plain)
         later = first + step * self.rates(first, time + step, plain)
         if self.kind.stages == 2:
@@ -462,15 +484,23 @@ class FiniteVolumeScheme:
         third = second + step * self.rates(second, time + step / 2, plain)
         return np.asarray(state / 3 + 2 / 3 * third)
 
+    @property
+    def _stabilising(self) -> int:
+        """The stages of a step that evens out a potential: errors of steps and of cells fall alike."""
+        return 2 * int(np.sqrt(self.count) / 2) + 1
+
     def step_rate(self, state: Array, time: float) -> float:
         """Return the reciprocal of the longest step: where fluxes and sources are stable together."""
-        rates = [
-            sweep.rate(np.moveaxis(state, axis + 1, -1), time) for axis, sweep in enumerate(self.directions)
+        pairs = [
+            sweep.rates(np.moveaxis(state, axis + 1, -1), time) for axis, sweep in enumerate(self.directions)
         ]
+        convection, diffusion = (float(sum(each)) for each in zip(*pairs, strict=True))
+        if self.law.potentials:
+            diffusion /= stabilised_length(self.kind.stages - 1, self._stabilising)
         if self.law.source is None:
-            return float(sum(rates))
+            return convection + diffusion
         slopes = self.law.source_slopes(*self.centers, time, *state)
-        return float(sum(rates)) + _spectral_radius(slopes, state) / SOURCE
+        return convection + diffusion + _spectral_radius(slopes, state) / SOURCE
 
 
 def _spectral_radius(entries: Sequence[Array], state: Array) -> float:

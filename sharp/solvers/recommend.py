@@ -124,6 +124,9 @@ def recommend(
     if traits.jumps_reason and (_FOR_JUMPS & by_name.keys()) - refusals.keys():
         others = [name for name in by_name if name not in {*_FOR_JUMPS, *refusals, forced}]
         refusals |= dict.fromkeys(others, "it does not conserve what jumps need to move at the right speed")
+    if traits.carries and traits.situation == "smooth":
+        # Where nothing is smoothed, the mass matrices of elements cost more than they bring.
+        order.sort(key=lambda name: name in ("fem", "fem-cubic"))
     if "etd" in by_name and "etd" not in refusals:
         order = _placed(
             order, traits.situation, by_name["etd"].resolution_sequence(system)[0], len(system.space)
@@ -137,14 +140,14 @@ def recommend(
 def _placed(order: list[str], situation: Situation, modes: int, dimension: int) -> list[str]:
     """Return the order with the methods by modes in the place that the number of modes says, with which it would begin.
 
-    On an interval dense matrices for few modes are cheap, and implicit steps of high order are few; narrow data that
-    need very many modes are for methods whose nodes lie closer there.
+    On an interval dense matrices for few modes are cheap, and implicit steps of high order are few, but narrow data ask
+    for more modes than the first ones; those that need very many are for methods whose nodes lie closer there.
     """
     others = [name for name in order if name not in _MODAL]
     modal = [name for name in order if name in _MODAL]
     if situation == "narrow-data" and modes > _AFFORDABLE[dimension - 1]:
         return [*others, *modal]
-    if dimension > 1 or modes >= _MANY or "fourier" not in others:
+    if dimension > 1 or modes >= _MANY or situation == "narrow-data" or "fourier" not in others:
         return order
     place = others.index("fourier") + 1
     return [*others[:place], *modal, *others[place:]]
@@ -152,11 +155,16 @@ def _placed(order: list[str], situation: Situation, modes: int, dimension: int) 
 
 def _refusal(system: FirstOrderSystem, method: NumericalMethod) -> str | None:
     """Return why a method cannot solve a system; what only weak forms can express is told here for all others."""
+    if system.constrained and set(system.space) > set(system.periodic) and not _is_plane(system):
+        return (
+            f"{_constrained_names(system)} is there for a constraint, as the pressure of an incompressible flow is: "
+            "that is solved in plane domains that repeat nowhere and, in time, in boxes that repeat along every "
+            "axis; state a plane section of the problem, or one of these boxes"
+        )
     constraints = getattr(method, "takes_constraints", False)
     if not getattr(method, "weak_forms", False):
         if system.constrained and not constraints:
-            names = ", ".join(system.components[index].field for index in system.constrained)
-            return f"{names} is there for a constraint, which needs elements that fit each other"
+            return f"{_constrained_names(system)} is there for a constraint, which needs elements that fit each other"
         if system.inertia is not None and not constraints:
             return "not every field has a time derivative, and it advances those that have"
         if system.conditions_hold_fields:
@@ -164,6 +172,14 @@ def _refusal(system: FirstOrderSystem, method: NumericalMethod) -> str | None:
         if system.flux_conditions:
             return "a flux is given that holds more than one normal derivative, which weak forms alone can express"
     return method.unsupported_reason(system)
+
+
+def _is_plane(system: FirstOrderSystem) -> bool:
+    return len(system.space) < 3 and not system.periodic
+
+
+def _constrained_names(system: FirstOrderSystem) -> str:
+    return ", ".join(system.components[index].field for index in system.constrained)
 
 
 def _reason(name: str, traits: SolutionRegularity, forced: bool) -> str:

@@ -405,9 +405,12 @@ def _on_part(
     level = float(sizes(problem, inner)[index])
     spread = float(np.ptp(inner[index])) + _EVEN * level
     natural = sum(_rms(factors[order]) * (spread / extent**order if order else level) for order in factors)
-    scale = max(_rms(wanted), natural, *map(_rms, terms.values())) or 1.0
+    coarse = max(factors) > 0
+    # Where conditions of two kinds meet, slopes may jump at one point of a solution that is as good as any elsewhere.
+    size = _mean_size if coarse else _rms
+    scale = max(size(wanted), natural, *map(size, terms.values())) or 1.0
     name = f"{condition.type} condition of {condition.field} on {part}"
-    return ConditionResidual(name, _rms(sum(terms.values()) - wanted) / scale, max(factors) > 0)
+    return ConditionResidual(name, size(sum(terms.values()) - wanted) / scale, coarse)
 
 
 def _flux_on_part(
@@ -437,9 +440,9 @@ def _flux_on_part(
     wanted = compile_function(problem, str(condition.value))(edge.points, times, values)
     through = (edge.normals.T[axes][:, None] * found).sum(axis=0)
     # What values inside suggest, and terms along the boundary, say how large a flux is that vanishes through it.
-    scale = max(_rms(wanted), *map(_rms, found), *map(_rms, usual)) or 1.0
+    scale = max(map(_mean_size, [wanted, *found, *usual])) or 1.0
     name = f"flux of {condition.field} on {part}"
-    return ConditionResidual(name, _rms(through - wanted) / scale, True)
+    return ConditionResidual(name, _mean_size(through - wanted) / scale, True)
 
 
 def _gradient(problem: Problem, solution: DiscreteSolution, edge: BoundarySamples, times: Array) -> Array:

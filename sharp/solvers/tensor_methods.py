@@ -55,19 +55,28 @@ class _OnBoxes(Stepping):
         return solve_collocated(self.name, system, grid, resolution, accuracy, deadline, self.integrator)
 
     def _axis(self, system: FirstOrderSystem, axis: str, count: int) -> Axis:
-        kind = FourierAxis if axis in system.periodic else ChebyshevAxis
-        return kind(*system.problem.bounds[axis], count)
+        bounds = system.problem.bounds[axis]
+        if axis in system.periodic:
+            # A pressure that alternates between an even number of nodes would have no gradient.
+            return FourierAxis(*bounds, count | 1 if system.constrained else count)
+        return ChebyshevAxis(*bounds, count)
 
 
 class Chebyshev(_OnBoxes):
     """Collocation at Chebyshev nodes, and at equidistant ones along periodic axes."""
 
     name = "chebyshev"
+    takes_constraints = True
 
     def unsupported_reason(self, system: FirstOrderSystem) -> str | None:
-        """It takes boxes with an axis that has ends."""
-        unfit = None if _ends(system) else "every axis is periodic, which is what the method fourier is for"
-        return super().unsupported_reason(system) or unfit
+        """It takes boxes with an axis that has ends; flows are to be steady, with pressures free at the boundary."""
+        if not _ends(system):
+            return "every axis is periodic, which is what the method fourier is for"
+        if system.inertia is not None:
+            return "not every field has a time derivative, and it advances those that have"
+        if any(condition.component in system.constrained for condition in system.conditions):
+            return "a pressure is given at the boundary, where it has no nodes"
+        return super().unsupported_reason(system)
 
     def resolution_sequence(self, system: FirstOrderSystem) -> tuple[int, ...]:
         """Nodes along each axis."""

@@ -20,7 +20,7 @@ from sharp.problems import (
     names_in,
     walk,
 )
-from sharp.solvers.breaking import breaking_time
+from sharp.solvers.breaking import breaking_time, frozen_diffusion
 from sharp.solvers.data_features import equation_features, initial_features
 from sharp.solvers.grid import Array
 from sharp.solvers.layers import layer_places
@@ -98,7 +98,9 @@ class SolutionRegularity:
     @cached_property
     def jumps_reason(self) -> str:
         """What makes jumps or kinks travel, in words; empty where none are expected to."""
-        if not self._carries:
+        if frozen := frozen_diffusion(self.system):
+            return f"nothing diffuses for some values of {frozen}, so that fronts stay sharp"
+        if not self.carries:
             return ""
         if self.nonsmooth_reason:
             return self.nonsmooth_reason
@@ -109,7 +111,7 @@ class SolutionRegularity:
     @property
     def needs_weak_form(self) -> bool:
         """Whether the solution may have to be understood in the weak sense: data are rough, or jumps may form."""
-        return bool(self.nonsmooth_reason) or (self._carries and not self.system.linear)
+        return bool(self.nonsmooth_reason) or (self.carries and not self.system.linear)
 
     @cached_property
     def front_thickness(self) -> float:
@@ -146,7 +148,7 @@ class SolutionRegularity:
         return any(found & {*problem.space} and not found & {*problem.fields} for found in names)
 
     @property
-    def _carries(self) -> bool:
+    def carries(self) -> bool:
         """Whether nothing smoothes what is carried along: no field has second derivatives."""
         return not self.system.steady and not self._diffusive
 

@@ -45,8 +45,8 @@ _SHORTER, _BY = 3, 16
 _GAUSS = 6
 
 
-# The equation of an integrand, and the axis along which its test function is differentiated (None: not at all).
-_Term = tuple[int, int | None]
+# The equation of an integrand, and the axes along which its test function is differentiated.
+_Term = tuple[int, tuple[int, ...]]
 
 
 def weak_residual(problem: Problem, solution: DiscreteSolution) -> float | None:
@@ -77,12 +77,14 @@ def _weak_form(problem: Problem, solution: DiscreteSolution) -> tuple[list[_Term
     integrands = []
     for index in range(len(problem.equations)):
         for factor, part in _moved(_summands(written.without_factor(index), written)):
-            moved = part.is_Derivative
-            axis = axes[str(part.variables[-1])] if moved else None
-            inner = _without_last(part) if moved else part
-            terms.append((index, axis))
+            along: list[int] = []
+            inner = part
+            while inner.is_Derivative and (not along or _is_kinked(inner)):
+                along.append(axes[str(inner.variables[-1])])
+                inner = _without_last(inner)
+            terms.append((index, tuple(along)))
             # A derivative that is moved onto the test function changes its sign.
-            integrands.append(-factor * inner if moved else factor * inner)
+            integrands.append((-1) ** len(along) * factor * inner)
     return terms, DerivativeProgram.of(written, integrands)
 
 
@@ -116,6 +118,12 @@ def _summands(expression: Any, written: StrongForm) -> Iterator[tuple[Any, Any]]
         yield from ((sympy.Mul(*constant, factor), part) for factor, part in _summands(rest[0], written))
     else:
         yield sympy.Integer(1), expression
+
+
+def _is_kinked(derivative: Any) -> bool:
+    """Whether it is a first derivative of what has kinks, which has no values where that jumps or rests."""
+    held = derivative.expr.has(*JUMPS, sympy.Abs, sympy.Max, sympy.Min)
+    return bool(held and len(derivative.variables) == 1 and not derivative.expr.has(sympy.Derivative))
 
 
 def _without_last(derivative: Any) -> Any:
@@ -186,9 +194,9 @@ def _integrals(
         ]
         for jet in program.jets
     }
-    tests = {axis: _test(grid, late, axis, half) for _, axis in terms}
+    tests = {along: _test(grid, late, along, half) for _, along in terms}
     values = zip(terms, program(points, times, jets), strict=True)
-    parts = [value * tests[axis] for (_, axis), value in values]
+    parts = [value * tests[along] for (_, along), value in values]
     weights = moments[:, None] * volumes
     return np.array([[np.sum(weights * part) for part in found] for found in (parts, np.abs(parts))])
 
@@ -225,10 +233,10 @@ def _rule(count: int, center: float, half: float, breaks: Sequence[float]) -> tu
     return (middles[:, None] + halves[:, None] * nodes).ravel(), (halves[:, None] * weights / 2).ravel()
 
 
-def _test(grid: Array, late: Array, axis: int | None, half: Array) -> Array:
-    """Return the test function, or its derivative along an axis, at all times and points [k, m]."""
+def _test(grid: Array, late: Array, along: tuple[int, ...], half: Array) -> Array:
+    """Return the test function, or its derivative along axes, at all times and points [k, m]."""
     test = np.ones((len(late), len(grid)))
     for index, share in enumerate([*grid.T[:, None, :], late[:, None]]):
-        slope = -8 * share * (1 - share**2) ** 3 / half[index]
-        test = test * (slope if index == axis else (1 - share**2) ** 4)
+        bump, order = np.polynomial.Polynomial([1, 0, -1]) ** 4, along.count(index)
+        test = test * bump.deriv(order)(share) / half[index] ** order
     return test

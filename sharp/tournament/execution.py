@@ -8,7 +8,7 @@ from functools import partial
 from math import inf
 
 from sharp.errors import ReplyError
-from sharp.evaluation import Evaluation, canonical_hash, failure_text
+from sharp.evaluation import Evaluation, InterfaceCheck, canonical_hash, failure_text
 from sharp.llm import Conversation, Message, changed_share, explanation, read_correction, render
 from sharp.tournament.agreement import with_agreement
 from sharp.tournament.run_context import RunContext, ask_and_read, gather_all, system_prompt
@@ -165,12 +165,19 @@ def repairs_told(session: RunContext, state: Tournament, candidate: Candidate) -
 
 
 def checks_told(session: RunContext, state: Tournament, candidate: Candidate) -> list[str]:
-    """Return how a program did on another grid and at uneven times; nothing where judges are told of no results."""
-    runs = [run.evaluation.checks for run in state.executions if run.candidate == candidate.id]
-    checks = next((checks for checks in runs if checks), ())
+    """Return how a program did on another grid and at uneven times; nothing where judges are told of no results.
+
+    Of several runs the first one that failed a check counts.
+    """
     if "none" in session.config.feedback.metrics:
         return []
-    return [f"Check on {c.name}: {'passed' if c.passed else f'FAILED. {c.message}'}" for c in checks]
+    checks: dict[str, InterfaceCheck] = {}
+    for run in state.executions:
+        if run.candidate == candidate.id:
+            checks |= {
+                c.name: c for c in run.evaluation.checks if c.name not in checks or checks[c.name].passed
+            }
+    return [f"Check on {c.name}: {'passed' if c.passed else f'FAILED. {c.message}'}" for c in checks.values()]
 
 
 def clipped(text: str, longest: int) -> str:

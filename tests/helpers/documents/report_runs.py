@@ -159,7 +159,7 @@ def draw_test_picture(run: RunDirectory, state: Tournament, spoil: Callable[[byt
     data = DataSet(Path("data.hdf5"), "reference", run.problem.id, 8, "", request.data, None, {})
     drawn = spoil(sample_picture(run.problem.id))
     write_result(
-        folder, EvaluationTask(request, {}, data, (0, 0), (0, 2)), TaskResult(evaluation(request), drawn)
+        folder, EvaluationTask(request, {}, data, (0, 0), (0, 2), 1), TaskResult(evaluation(request), drawn)
     )
 
 

@@ -68,4 +68,5 @@ def task(data: DataSet, code: str = SHIFT, **options: object) -> EvaluationTask:
         dataset=data,
         file_state=file_state(data.path),
         samples=(samples.start, samples.stop),
+        smoke=len(SPLITS.smoke),
     )

@@ -61,12 +61,83 @@ def test_until_its_result_counts_a_program_sees_of_the_split_only_the_shapes_of_
         ("validation", (4, 8), {"measures": ("two_grid",)}),
         ("test", (0, 4), {"repeats": 3}),
     ):
-        asked = replace(task(data, SPY, split=split, **options), samples=rows)
+        asked = replace(task(data, SPY, split=split, **options), samples=rows, smoke=4)
         found = evaluate(asked, workshop).evaluation
         assert found.ok, found.failure
         assert found.stdout.count("|") == 2
         seen.add(found.stdout)
     assert len(seen) == 1, seen
+
+
+WITNESS = """
+import os, re, resource, signal, sys, threading, time
+from pathlib import Path
+began = time.monotonic()
+def note(*what):
+    files = sorted((str(path), path.stat().st_size) for path in Path().rglob("*") if path.is_file())
+    texts = [path.read_text() for path in sorted(Path().glob("*.json")) if not path.name.startswith("report")]
+    state = os.getcwd(), os.getppid(), sys.argv, sorted(os.environ.items()), sorted(sys.modules)
+    around = sorted(os.listdir(".."))
+    kernel = len(os.sched_getaffinity(0)), os.getpriority(0, 0), os.umask(0o22), len(os.listdir("/proc/self/fd"))
+    limits = [resource.getrlimit(number) for number in range(16) if number != resource.RLIMIT_CPU]
+    alarm = signal.getitimer(signal.ITIMER_REAL)[0] > 0, time.monotonic() - began < 60, threading.active_count()
+    seen = repr((what, files, texts, state, around, kernel, limits, alarm))
+    for made in {folder.name for folder in Path("..").iterdir()}:
+        seen = seen.replace(made, made.rpartition("-")[0])
+    with open(f"{LOG}/{os.getpid()}", "a") as log:
+        log.write(re.sub("SANDBOX_[A-Z]*FD', '[0-9]+", "", seen) + "\\n")
+note()
+"""
+
+
+@pytest.fixture
+def witness(workshop, tmp_path, monkeypatch):
+    """Evaluate a program that notes all it can see; return the notes of each of its processes in order."""
+    monkeypatch.setattr("sharp.evaluation.task._CHECKED", 1.0)
+    monkeypatch.setattr("sharp.evaluation.task._CHECK_S", 300.0)
+    monkeypatch.setattr("sharp.evaluation.task._SMALLEST", 1.0)
+    data = waves(tmp_path)
+
+    def notes(split, **options):
+        log = tmp_path / split[:4]
+        log.mkdir()
+        lines = HOLD.replace("return", "note(u0_batch.shape, t_coordinate, beta)\n    return")
+        code = f"LOG = {str(log)!r}{WITNESS}{lines}"
+        assert evaluate(task(data, code, split=split, **options), workshop).evaluation.ok
+        files = sorted(log.iterdir(), key=lambda path: path.stat().st_mtime_ns)
+        return [path.read_text() for path in files]
+
+    return notes
+
+
+def test_a_smoke_run_is_like_the_checks_that_an_evaluation_that_counts_may_make(witness):
+    """By shape, order and number of calls, files, environment, limits, process: nothing tells them apart."""
+    (smoke,) = witness("smoke")
+    assert smoke.count("\n") == 4
+    for split, options in (
+        ("validation", {"shards": 2}),
+        ("test", {"repeats": 3, "measures": ("two_grid",)}),
+    ):
+        *_, check = witness(split, **options)
+        assert check == smoke
+
+
+TWO_FACED = {
+    "answers": ("* (1 if len(u0_batch) <= 2 else 1.5)", "fewer samples", 1.0),
+    "grids": (" if len(u0_batch) <= 2 or u0_batch.shape[1] == 64 else None", "second grid", 0.01),
+}
+
+
+@pytest.mark.parametrize("name", TWO_FACED)
+def test_who_answers_small_calls_in_another_way_fails_a_check(run, monkeypatch, name):
+    monkeypatch.setattr("sharp.evaluation.task._CHECKED", 1.0)
+    monkeypatch.setattr("sharp.evaluation.task._CHECK_S", 300.0)
+    way, failing, smallest = TWO_FACED[name]
+    monkeypatch.setattr("sharp.evaluation.task._SMALLEST", smallest)
+    code = HOLD.rstrip() + way
+    assert all(check.passed for check in run(code, split="smoke").checks)
+    assert [check.name for check in run(code).checks] == [failing]
+    assert run(HOLD).checks == ()
 
 
 def test_a_faithful_solver_passes_all_checks_of_a_smoke_test(run):

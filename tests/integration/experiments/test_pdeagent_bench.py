@@ -132,7 +132,9 @@ def test_rows_survive_the_log(tmp_path: Path) -> None:
 
 
 def invoke(folder: Path, *arguments: str) -> Result:
-    return CliRunner().invoke(bench, ["pdeagent", str(FILE), "--dir", str(folder), "--jobs", "1", *arguments])
+    return CliRunner().invoke(
+        bench, ["pdeagent", str(FILE), "--dir", str(folder), "--workers", "1", *arguments]
+    )
 
 
 def test_the_command_writes_rows_and_tables_and_takes_up_where_it_ended(tmp_path: Path) -> None:

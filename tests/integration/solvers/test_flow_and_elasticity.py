@@ -20,6 +20,7 @@ from sharp.solvers.method import NEVER, Deadline
 from sharp.solvers.solution import Solution
 from sharp.solvers.steady import solve_steady
 from sharp.solvers.system import UnsupportedProblem, system_of
+from tests.helpers.solvers.plane_systems import dirichlet, periodic, steady
 
 SQUARE = "{type: box, bounds: {x: [0, 1], y: [0, 1]}}"
 STOKES = ("-nu*lap(u) + p_x = fx", "-nu*lap(v) + p_y = fy", "u_x + v_y = 0")
@@ -126,6 +127,52 @@ def test_the_level_of_a_pressure_is_not_fixed_where_elements_are_tiny(
     assert sizes[pinned[0]] == sizes.max()
 
 
+IN_SPACE = {"u": "sin(x)*cos(y)", "v": "-cos(x)*sin(y) + sin(z)", "w": "cos(x)", "p": "x*y*z"}
+IN_A_STRIP = {"u": "cos(3*x)*cos(y)", "v": "3*sin(3*x)*sin(y)", "p": "cos(3*x)*y"}
+FLOWS = {
+    "a box": steady(
+        [
+            "u_x + v_y + w_z = 0",
+            "-nu*lap(w) + p_z = nu*cos(x) + x*y",
+            "-nu*lap(u) + p_x = 2*nu*sin(x)*cos(y) + y*z",
+            "-nu*lap(v) + p_y = nu*(sin(z) - 2*cos(x)*sin(y)) + x*z",
+        ],
+        {"type": "box", "bounds": {"x": [0, 1], "y": [0, 1], "z": [0, 2]}},
+        *(dirichlet(IN_SPACE[name], field=name) for name in "uvw"),
+        space="xyz",
+        fields="uvwp",
+        mean={"p": "1/4"},
+        parameters={"nu": 0.05},
+        reference={"kind": "exact", "value": IN_SPACE},
+    ),
+    "a periodic strip": steady(
+        [
+            "-nu*lap(u) + p_x = 10*nu*cos(3*x)*cos(y) - 3*y*sin(3*x)",
+            "-nu*lap(v) + p_y = 30*nu*sin(3*x)*sin(y) + cos(3*x)",
+            "u_x + v_y = 0",
+        ],
+        {"type": "box", "bounds": {"x": [0, "2*pi"], "y": [-1, 1]}},
+        *periodic("x"),
+        *(dirichlet(IN_A_STRIP[name], where, name) for name in "uv" for where in ("y = -1", "y = 1")),
+        fields="uvp",
+        mean={"p": "0"},
+        parameters={"nu": 0.05},
+        reference={"kind": "exact", "value": IN_A_STRIP},
+    ),
+}
+
+
+@pytest.mark.parametrize("place", FLOWS)
+def test_pressures_of_two_degrees_less_than_velocities_go_with_polynomials(place: str) -> None:
+    found = solved(FLOWS[place].problem, 1e-7)
+    assert found.discrete is not None
+    assert found.discrete.method == "chebyshev"
+    assert found.verdict.status == "verified", found.verdict.reason
+    errors = exact_errors(found.problem, found.discrete)
+    assert errors is not None
+    assert errors.l2 < 1e-7
+
+
 def test_a_pressure_without_level_is_asked_for_and_flow_that_does_not_balance_is_refused() -> None:
     assert kinds(stokes(more="")) == ["undetermined-constant"]
     inflow = walls("y*(1-y)", "0", "x = 0") + walls("0", "0", "x = 1", "y = 0", "y = 1")
@@ -225,3 +272,15 @@ def test_a_minimal_surface_is_found() -> None:
     assert found.trial.refinement.solution is not None
     middle = found.trial.refinement.solution.at(np.array([[0.5, 0.5]]))[0, 0]
     assert 0.05 < middle < 0.3
+
+
+def test_flow_in_space_is_refused_in_one_sentence_that_says_what_is_solved() -> None:
+    equations = [f"-lap({field}) + p_{axis} = 0" for field, axis in zip("uvw", "xyz", strict=True)]
+    cube = "{type: box, bounds: {x: [0, 1], y: [0, 1], z: [0, 1]}}"
+    held = [("all", "dirichlet", field, "y*z" if field == "u" else "0") for field in "uvw"]
+    more = "coordinates: {space: [x, y, z]}\nmean: {p: 0}"
+    given = problem([*equations, "u_x + v_y + w_z = 0"], held, "u, v, w, p", cube, more)
+    found = solve_problem(given)
+    assert found.verdict.status == "unsolved"
+    assert found.verdict.reason.count("p is there for a constraint") == 1
+    assert "plane section" in found.verdict.reason

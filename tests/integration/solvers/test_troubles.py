@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from math import erf as erf_of
+from math import erfc as erfc_of
 from math import exp, pi, sqrt
 
 import numpy as np
 import pytest
 from scipy.optimize import brentq
-from scipy.special import erf
+from scipy.special import erf, erfc
 
 from sharp.problems import Problem
 from sharp.solvers import evaluate, exact_errors
@@ -127,30 +128,48 @@ def test_what_is_narrow_is_resolved_or_not_verified(name: str) -> None:
     assert not found.verdict.verified or (errors and errors.l2 <= 10 * found.accuracy), found.verdict
 
 
-def test_a_front_of_melting_in_enthalpy_is_right_or_not_verified() -> None:
-    """Neumann's solution: T = 1 - erf(x/(2 sqrt(t)))/erf(k) up to the front at 2 k sqrt(t), where latent heat is 1."""
-    k = float(brentq(lambda k: sqrt(pi) * k * exp(k * k) * erf_of(k) - 1, 0.1, 2))
-    start, end = 0.02, 0.1
+@pytest.mark.parametrize(
+    ("ice", "heat", "accuracy"), [(0.0, 1.0, 1e-2), (-0.5, 1.0, 2e-3), (-0.5, 2.0, 1e-2)]
+)
+def test_a_front_of_melting_is_verified_in_l1_at_its_true_error(
+    ice: float, heat: float, accuracy: float
+) -> None:
+    """Neumann's solution with latent heat 1: the front is at 2 k sqrt(t), water at x = 0 is kept at 1.
+
+    Water has the heat capacity `heat` and the conductivity of ice, whose capacity is 1, as its diffusivity a is less.
+    """
+    a = 1 / heat
+
+    def balance(k: float) -> float:
+        s = k / sqrt(a)
+        return heat * sqrt(a) * exp(-s * s) / erf_of(s) + ice * exp(-k * k) / erfc_of(k) - sqrt(pi) * k
+
+    k = float(brentq(balance, 0.01, 2))
+    start, end = 0.01, 0.05
+    wide, inner, outer = 2 * sqrt(start), erf_of(k / sqrt(a)), erfc_of(k)
 
     def enthalpy(x: Array, t: float) -> Array:
-        return np.where(x < 2 * k * np.sqrt(t), 2 - erf(x / (2 * np.sqrt(t))) / erf_of(k), 0.0)
+        share = x / (2 * np.sqrt(t))
+        water = 1 + heat * (1 - erf(share / sqrt(a)) / inner)
+        return np.where(share < k, water, ice * (1 - erfc(share) / outer))
 
-    warm = f"2 - erf(x/{2 * sqrt(start)!r})/{erf_of(k)!r}"
+    water = f"1 + {heat}*(1 - erf(x/{wide * sqrt(a)!r})/{inner!r})"
     problem = boxed(
-        ["h_t = (max(h - 1, 0) + min(h, 0))_xx"],
-        UNIT,
-        ["x = 0: dirichlet h = 2", "x = 1: dirichlet h = 0"],
+        ["h_t = T_xx"],
+        {"x": (0, 1.5)},
+        [f"x = 0: dirichlet h = {1 + heat}", f"x = 1.5: dirichlet h = {ice}"],
         fields=["h"],
+        definitions={"T": f"max(h - 1, 0)/{heat} + min(h, 0)"},
         time=[start, end],
-        initial={"h": f"piecewise({warm}, x < {2 * k * sqrt(start)!r}, 0)"},
-        accuracy=1e-2,
+        initial={"h": f"piecewise({water}, x < {k * wide!r}, {ice}*(1 - erfc(x/{wide!r})/{outer!r}))"},
+        accuracy=accuracy,
     )
     found = answer(problem)
-    if found.verdict.verified:
-        assert found.discrete is not None
-        x = (np.arange(2000) + 0.5) / 2000
-        apart = evaluate(found.discrete, x[:, None], np.array([end]))[0, 0] - enthalpy(x, end)
-        assert np.abs(apart).mean() <= 0.1 * np.abs(enthalpy(x, end)).mean()
+    assert found.verdict.verified, found.verdict
+    assert found.discrete is not None
+    x = (np.arange(3000) + 0.5) / 2000
+    apart = evaluate(found.discrete, x[:, None], np.array([end]))[0, 0] - enthalpy(x, end)
+    assert np.abs(apart).mean() <= accuracy * np.abs(enthalpy(x, end)).mean()
 
 
 def test_other_solutions_of_a_steady_equation_are_told() -> None:

@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 import pytest
+import sympy
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -311,3 +312,8 @@ def test_expressions_without_a_value_say_why(text: str, values: dict[str, float]
 
 def test_names_in_leaves_constants_out() -> None:
     assert names_in(parse_tree("2*pi*nu*u_x + E", SCOPE)) == {"nu", "u"}
+
+
+def test_products_with_zero_are_zero_before_anything_is_evaluated() -> None:
+    tree = parse_tree("cosh(2*x - 8*0)", Scope.of(["x"]))
+    assert not any(part.is_Mul and 0 in part.args for part in sympy.preorder_traversal(to_sympy(tree)))

@@ -146,7 +146,7 @@ def test_without_any_solution_the_reasons_are_told() -> None:
     assert (found.verdict.status, found.discrete) == ("unsolved", None)
     assert "Chebyshev collocation: no convergence" in found.verdict.reason
     found = solved(Invented("fv", refused="nothing flows"))
-    assert found.verdict.reason == "no method here can solve this problem (finite volumes: nothing flows)"
+    assert found.verdict.reason == "no method here can solve this problem: nothing flows"
 
 
 def test_an_exact_solution_may_be_left_aside() -> None:

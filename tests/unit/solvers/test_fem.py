@@ -363,6 +363,14 @@ def test_the_limit_of_time_is_kept():
         FEM.solve(steady("lap(u) = 0", TRIANGLE, dirichlet("x")), 4, 1e-6, Deadline.within(-1))
 
 
+def test_steps_in_time_are_no_shorter_where_elements_at_a_corner_are_tiny():
+    pulse = {"u": "exp(-30*((x + 0.5)**2 + (y - 0.5)**2))", "u_t": "0"}
+    system = moving("u_tt = 0.25*(u_xx + u_yy)", L_SHAPE, dirichlet("0"), until=0.4, initial=pulse)
+    found, exact = (solved(FEM, system, 4, accuracy) for accuracy in (1e-5, 1e-8))
+    assert error(found, system, lambda x, y, t: exact.at(np.stack([x, y], axis=1), t)) < 1e-6
+    assert solved(FEM, system, 8, 1e-5).facts["time steps"] < 20
+
+
 def test_eliminating_followers_of_a_wave_equation_solves_the_same_system():
     system = moving(
         "u_tt = lap(u) - u_t", TRIANGLE, dirichlet("0"), until=1.0, initial={"u": "x", "u_t": "y"}

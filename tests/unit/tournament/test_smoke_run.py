@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from sharp.evaluation.protocol import CandidateFailure
+from sharp.evaluation.protocol import CandidateFailure, InterfaceCheck
 from sharp.runs.plan import format_plan, plan
+from sharp.tournament.execution import checks_told
+from sharp.tournament.state import Execution
 from tests.helpers.models.scripted import (
     evaluation,
+    evaluation_with,
     fenced,
     keep,
     program,
@@ -107,3 +110,20 @@ async def test_short_runs_are_planned_for() -> None:
     assert "Smoke runs before judging: 4" in format_plan(planned)
     assert "4 smoke runs before judging" in "\n".join(planned["assumptions"])
     assert plan(session(effects).config)["smoke_runs"] == 0
+
+
+async def test_of_all_runs_of_a_program_the_first_failed_check_is_told() -> None:
+    state, effects = await play(RULES, **SMOKE)
+    checks = [
+        [InterfaceCheck("second grid", True), InterfaceCheck("non-uniform times", False, "in smoke")],
+        [InterfaceCheck("second grid", False, "when it counted"), InterfaceCheck("non-uniform times", True)],
+    ]
+    runs = [
+        Execution("c001", str(place), "validation", evaluation_with(0.1, checks=tuple(found)), 0.1)
+        for place, found in enumerate(checks)
+    ]
+    told = checks_told(session(effects), replace(state, executions=runs), state.candidates["c001"])
+    assert told == [
+        "Check on second grid: FAILED. when it counted",
+        "Check on non-uniform times: FAILED. in smoke",
+    ]

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sharp.agent.tools import Tool, Toolkit, ToolPort
 from sharp.error_messages import describe, valid_values
 from sharp.errors import ReplyError
-
-# Names that models give a step's tool and its reason.
-_TOOL = ("tool", "name", "tool_name", "action")
-_WHY = ("why", "reason", "rationale", "purpose", "description")
 
 
 @dataclass(frozen=True)
@@ -70,28 +67,36 @@ def read_plan(data: Any) -> ToolPlan:
 
     Raises `ReplyError`, whose sentence is for the model that wrote it.
     """
-    if isinstance(data, dict) and all(isinstance(entry, dict) for entry in data.values()):
-        data = [{"id": name, **entry} for name, entry in data.items()]
     if not isinstance(data, list) or not data:
         raise ReplyError(f"expected a list of steps, found {describe(data)}")
     return ToolPlan(tuple(_read_step(entry, number) for number, entry in enumerate(data, 1)))
 
 
+# What planners add, though others choose it or the tool has it.
+_SUPERFLUOUS = {"outputs", "output", "parameters", "params", "arguments", "owner", "depends_on"}
+
+
 def _read_step(entry: Any, number: int) -> PlanStep:
-    tool = next((entry[key] for key in _TOOL if key in entry), None) if isinstance(entry, dict) else None
+    tool = entry.get("tool") if isinstance(entry, dict) else None
     if not isinstance(tool, str):
         raise ReplyError(f"step {number}: expected an object with a tool, found {describe(entry)}")
-    # A key without a value says nothing: planners write empty parameters, which others choose.
-    entry = {key: value for key, value in entry.items() if value not in (None, "", [], {})}
-    unknown = sorted(entry.keys() - {"id", "inputs", *_TOOL, *_WHY, "outputs"})
+    # A key without a value says nothing, and words on a step change nothing of it.
+    known = {"id", "tool", "inputs", "why"}
+    unknown = sorted(
+        key
+        for key, value in entry.items()
+        if key not in known | _SUPERFLUOUS and isinstance(value, list | dict) and value
+    )
     if unknown:
         raise ReplyError(
             f"step {number}: unknown keys {', '.join(unknown)}; valid keys: id, tool, inputs, why"
         )
     step_id = str(entry.get("id", f"s{number}"))
-    inputs = entry.get("inputs", {})
+    inputs = entry.get("inputs") or {}
+    if isinstance(inputs, list) and all(isinstance(one, str) for one in inputs):
+        inputs = {"": inputs}
     if isinstance(inputs, list) and all(
-        isinstance(one, dict) and one.keys() == {"port", "from"} for one in inputs
+        isinstance(one, dict) and {"port", "from"} <= one.keys() for one in inputs
     ):
         inputs = {str(one["port"]): one["from"] for one in inputs}
     if not isinstance(inputs, dict):
@@ -101,12 +106,60 @@ def _read_step(entry: Any, number: int) -> PlanStep:
         for port, given in inputs.items()
         if given not in (None, [])
     }
-    why = next((str(entry[key]) for key in _WHY if key in entry), "")
-    return PlanStep(step_id, tool.strip("` ").removesuffix("()"), read, why)
+    return PlanStep(step_id, tool.strip("` ").removesuffix("()"), read, str(entry.get("why") or ""))
+
+
+def completed(plan: ToolPlan, toolkit: Toolkit) -> ToolPlan:
+    """Return a plan with tools, results and ports as they are called here, where a step can only mean one.
+
+    A tool may be written in another case, a result as the step alone or as its "output", inputs without their ports.
+    """
+    steps = [replace(step, tool=_called(step.tool, toolkit)) for step in plan.steps]
+    tools = {step.id: toolkit[step.tool] for step in steps if step.tool in toolkit}
+    return ToolPlan(
+        tuple(replace(step, inputs=_inputs(step, tools)) if step.id in tools else step for step in steps)
+    )
+
+
+def _inputs(step: PlanStep, tools: Mapping[str, Tool]) -> dict[str, tuple[OutputReference, ...]]:
+    kinds = {port.name: port.kind for port in tools[step.id].inputs}
+    found: dict[str, tuple[OutputReference, ...]] = {}
+    for named, given in step.inputs.items():
+        port = _called(named, kinds)
+        for reference in given:
+            reference = replace(reference, step=_called(reference.step, tools))
+            source = tools.get(reference.step)
+            wanted = {kinds[port]} if port in kinds else {*kinds.values()}
+            outputs = source.outputs if source else ()
+            if source and (reference.port in _ANY_RESULT and source.output(reference.port) is None):
+                fitting = [each.name for each in outputs if each.kind in wanted]
+                reference = replace(reference, port=fitting[0]) if len(fitting) == 1 else reference
+            given_kind = next((each.kind for each in outputs if each.name == reference.port), None)
+            taking = [name for name, kind in kinds.items() if kind == given_kind]
+            place = taking[0] if not port and len(taking) == 1 else port
+            found[place] = (*found.get(place, ()), reference)
+    return found
+
+
+# How a reference calls the only result of a step.
+_ANY_RESULT = {"", "output", "result", "out", "outputs", "value"}
+
+
+def _called(name: str, known: Iterable[str]) -> str:
+    """Return the one of some names that is meant, written in another case, number, or with other signs."""
+    alike = [each for each in known if each == name] or [each for each in known if _stem(each) == _stem(name)]
+    return alike[0] if len(alike) == 1 else name
+
+
+def _stem(name: str) -> str:
+    return re.sub(r"[^a-z0-9]|s\Z", "", name.lower())
 
 
 def read_references(given: Any, place: str) -> Iterator[OutputReference]:
-    """Yield the references of a port: `"s3.domain"`, `{"ref": "s3.domain"}`, a list of such; raises `ReplyError`."""
+    """Yield the references of a port: `"s3.domain"`, `{"ref": "s3.domain"}`, a list of such; raises `ReplyError`.
+
+    A step alone is a reference without a port.
+    """
     if isinstance(given, list):
         for entry in given:
             yield from read_references(entry, place)
@@ -114,9 +167,10 @@ def read_references(given: Any, place: str) -> Iterator[OutputReference]:
         yield from read_references(next(iter(given.values())), place)
     else:
         text = ".".join(map(str, given.values())) if _names_a_port(given) else given
-        if not isinstance(text, str) or text.count(".") != 1 or not all(text.split(".")):
+        parts = re.split(r"\.|:|/|->|→", text.strip(" ${}<>`")) if isinstance(text, str) else []
+        if not 1 <= len(parts) <= 2 or not all(re.fullmatch(r"[\w-]+", part) for part in parts):
             raise ReplyError(f'{place}: expected a result such as "s1.domain", found {describe(given)}')
-        yield OutputReference(*text.split("."))
+        yield OutputReference(parts[0], parts[1] if len(parts) == 2 else "")
 
 
 def _names_a_port(given: Any) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
-from sharp.agent.plans import PlanStep, ToolPlan, check_plan, read_plan
+from sharp.agent.plans import PlanStep, ToolPlan, check_plan, completed, read_plan
 from sharp.agent.tools import Parameters, Tool, ToolError, Toolkit
 from sharp.error_messages import describe, valid_values
 from sharp.errors import ReplyError
@@ -20,9 +20,11 @@ from sharp.llm import (
     Ids,
     JsonSchema,
     checked,
+    conform,
     extract_json,
     form,
     listing,
+    lower_keys,
     one_of,
     says_something,
     texts_of,
@@ -130,8 +132,8 @@ def read_next(text: str, plan: ToolPlan, toolkit: Toolkit) -> NextAction:
             return NextAction(refusal=str(data["reject"]))
         case "finish":
             return NextAction()
-    step = read_plan([data["step"]]).steps[0]
-    faults = check_plan(ToolPlan((*plan.steps, step)), toolkit)
+    longer = _plan_of([data["step"]], toolkit, plan.steps)
+    step, faults = longer.steps[-1], check_plan(longer, toolkit)
     if faults:
         raise ReplyError("The step cannot be carried out: " + "; ".join(faults) + ".")
     return NextAction(step)
@@ -151,7 +153,8 @@ def read_planning(text: str, toolkit: Toolkit, wanted: str) -> ToolPlan:
 
     Raises `ReplyError` listing all faults.
     """
-    plan = read_plan(extract_json(text, {"steps": ("steps", "plan")}).get("steps"))
+    said = extract_json(text, {"steps": ("steps", "plan")})
+    plan = _plan_of(conform(said, plan_form(toolkit), _PLAN_NAMES).get("steps"), toolkit)
     faults = check_plan(plan, toolkit)
     if faults:
         raise ReplyError("The plan cannot be carried out: " + "; ".join(faults) + ".")
@@ -159,6 +162,12 @@ def read_planning(text: str, toolkit: Toolkit, wanted: str) -> ToolPlan:
     if not any(step.tool in giving for step in plan.steps):
         raise ReplyError(f"The plan leads to no {wanted}; expected a step with {' or '.join(giving)}.")
     return plan
+
+
+def _plan_of(listed: Any, toolkit: Toolkit, before: Sequence[PlanStep] = ()) -> ToolPlan:
+    """Return a plan with these steps added, as the schema of plans has them; a step alone means its only result."""
+    schema = plan_form(toolkit)["properties"]["steps"]
+    return completed(ToolPlan((*before, *read_plan(conform(listed, schema, _PLAN_NAMES)).steps)), toolkit)
 
 
 def plan_form(toolkit: Toolkit) -> JsonSchema:
@@ -190,10 +199,12 @@ def read_choice(
     The parameters may stand without their wrapper. `others` are those of the tools that were used before, by name.
     Raises `ReplyError` for what the tool does not take, or what does not fit these.
     """
-    data = _choice_in(text, tool)
-    known = _chosen(data, _CHOICES)
-    if not data.keys() <= _CHOICES and data.keys() <= tool.parameters.model_fields.keys():
+    fields = tool.parameters.model_fields
+    data = _unwrapped(_choice_in(text, tool), {*fields, *_CHOICES})
+    if not data.keys() <= _CHOICES and lower_keys(data).keys() <= fields.keys():
         return _parameters(data, tool, others)
+    data = conform(data, _CHOICE_FORM, _CHOICE_NAMES)
+    known = _chosen(data, _CHOICES)
     if len(known) != 1:
         found = ", ".join(known) or ", ".join(data) or "nothing"
         raise ReplyError(f"expected exactly one of parameters, need_help, ask_user, found {found}")
@@ -215,6 +226,22 @@ def _chosen(data: Mapping[str, Any], choices: Collection[str]) -> list[str]:
 
 
 _CHOICES = {"parameters", "need_help", "ask_user"}
+_CHOICE_FORM = form(parameters={"type": "object"}, need_help=TEXT, ask_user=listing(TEXT))
+_CHOICE_NAMES = {"parameters": ("params", "arguments", "args"), "ask_user": ("question", "questions")}
+
+
+def _unwrapped(value: Mapping[str, Any], keys: Collection[str]) -> Mapping[str, Any]:
+    """Return the object with some of these keys that a value is, or alone holds; the value itself where none does."""
+    if lower_keys(value).keys() & set(keys):
+        return value
+    inner = [
+        found
+        for item in value.values()
+        if isinstance(item, dict)
+        and (found := _unwrapped(item, keys))
+        and lower_keys(found).keys() & set(keys)
+    ]
+    return inner[0] if len(inner) == 1 else value
 
 
 def _choice_in(text: str, tool: Tool) -> dict[str, Any]:
@@ -235,8 +262,13 @@ def _choice_in(text: str, tool: Tool) -> dict[str, Any]:
 def _parameters(given: Any, tool: Tool, others: Mapping[str, Mapping[str, Any]]) -> ParameterChoice:
     if isinstance(given, str):
         given = extract_json(given)
+    given = _named_pairs(given)
     if not isinstance(given, dict):
         raise ReplyError(f"expected parameters as an object, found {describe(given)}")
+    fields = tool.parameters.model_fields
+    given = _unwrapped(given, fields)
+    if lower_keys(given).keys() <= fields.keys():
+        given = lower_keys(given)
     given = {key: _as_listed(value, tool.parameters, key) for key, value in given.items()}
     try:
         checked = tool.checked(given).model_dump(mode="json", exclude_defaults=True)
@@ -245,6 +277,15 @@ def _parameters(given: Any, tool: Tool, others: Mapping[str, Mapping[str, Any]])
     if misfit := tool.fits(checked, others):
         raise ReplyError(f"{tool.name}: {misfit}")
     return ParameterChoice(parameters=checked)
+
+
+def _named_pairs(given: Any) -> Any:
+    """Return the object that a list with one object, or with one name and value each, stands for."""
+    if not isinstance(given, list) or not all(isinstance(entry, dict) for entry in given):
+        return given
+    if all(entry.keys() == {"name", "value"} for entry in given) and given:
+        return {str(entry["name"]): entry["value"] for entry in given}
+    return given[0] if len(given) == 1 else given
 
 
 def _as_listed(value: Any, parameters: type[Parameters], key: str) -> Any:
@@ -258,7 +299,8 @@ def _as_listed(value: Any, parameters: type[Parameters], key: str) -> Any:
 
 def read_verdict(text: str, steps: Collection[str]) -> Review:
     """Return the verdict `{"verdict", "reason", "fixes": [{"step", "advice"}], "questions": […], "replan"}`."""
-    data = extract_json(text, {"verdict": ("verdict", "judgement")})
+    said = extract_json(text, {"verdict": ("verdict", "judgement")})
+    data = conform(said, verdict_form([*steps]), _NAMES)
     if data.get("verdict") == "replan":
         data = {**data, "verdict": "invalid", "replan": True}
     try:
@@ -270,8 +312,8 @@ def read_verdict(text: str, steps: Collection[str]) -> Review:
             f"verdict: found {describe(found)}; {valid_values('verdicts', str(found), JUDGEMENTS)}; "
             f"replan: true or false, found {describe(data.get('replan'))}"
         ) from None
-    fixes = tuple(_fix(entry, steps) for entry in _fixes_in(data.get("fixes") or []))
-    questions = tuple(dict.fromkeys(texts_of(data.get("questions") or data.get("question"))))
+    fixes = tuple(_fix(entry, steps) for entry in data.get("fixes", []))
+    questions = tuple(dict.fromkeys(texts_of(data.get("questions", []))))
     if judgement == "invalid" and not fixes and not replan:
         raise ReplyError("an invalid verdict needs fixes, or replan: true")
     if judgement == "clarify" and not questions:
@@ -279,30 +321,29 @@ def read_verdict(text: str, steps: Collection[str]) -> Review:
     return Review(judgement, str(data.get("reason", "")), fixes, questions, replan)
 
 
+# Names that models give the parts of an answer.
+_NAMES = {
+    "step": ("step_id", "id"),
+    "advice": ("advice", "fix", "problem", "issue", "reason", "what"),
+    "questions": ("ask_user",),
+    "verdict": ("judgement",),
+}
+_PLAN_NAMES = {
+    "id": ("step", "step_id"),
+    "tool": ("name", "tool_name", "action", "function"),
+    "inputs": ("input", "uses"),
+    "port": ("name", "input"),
+    "from": ("source", "ref", "value"),
+    "why": ("reason", "rationale", "purpose", "description"),
+}
+
+
 def _fix(entry: Any, steps: Collection[str]) -> Correction:
-    pair = entry.partition(":")[::2] if isinstance(entry, str) else entry
-    if isinstance(pair, list | tuple) and len(pair) == 2:
-        entry = dict(zip(("step", "advice"), pair, strict=True))
-    if not isinstance(entry, dict):
-        raise ReplyError(f"fixes: expected objects with step and advice, found {describe(entry)}")
-    advice = next((entry[key] for key in _ADVICE if key in entry), None)
+    advice = entry.get("advice") if isinstance(entry, dict) else None
     if not isinstance(advice, str) or not says_something(advice):
         raise ReplyError(f"fixes: expected objects with step and advice, found {describe(entry)}")
-    named = str(next((entry[key] for key in _STEP if key in entry), ""))
-    step = Ids(steps).match(named)
+    named = str(entry.get("step", ""))
+    step = Ids(steps).match(named) or Ids(steps).match(named.partition(".")[0])
     if step is None:
         raise ReplyError(f"fixes: there is no step '{named}'; {valid_values('steps', named, steps)}")
     return Correction(step, advice.strip())
-
-
-# Names that models give the parts of a fix.
-_STEP, _ADVICE = ("step", "step_id", "id"), ("advice", "fix", "problem", "issue", "reason", "what")
-
-
-def _fixes_in(value: Any) -> list[Any]:
-    """Return the entries of `fixes`, which models also write as one, or as an object of steps and advice."""
-    if isinstance(value, dict) and len(value) == 1 and isinstance(next(iter(value.values())), list):
-        return _fixes_in(next(iter(value.values())))
-    if isinstance(value, dict) and not value.keys() & {*_STEP}:
-        return [{"step": step, "advice": advice} for step, advice in value.items()]
-    return value if isinstance(value, list) else [value]

@@ -8,6 +8,8 @@ the kind of their port. An agent chooses; the tool alone computes: no parameter 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from copy import deepcopy
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -147,10 +149,16 @@ class Tool:
         return next((port for port in self.outputs if port.name == name), None)
 
     def checked(self, parameters: Mapping[str, Any]) -> Parameters:
-        """Return literal parameters as the tool takes them; raises `ToolError` listing all that is wrong."""
+        """Return literal parameters as the tool takes them; raises `ToolError` listing all that is wrong.
+
+        A thing in place of a list of it, or a list of one thing in its place, is taken for what fits; a value that is
+        empty and does not fit was not given.
+        """
         try:
             return self.parameters.model_validate(parameters)
         except ValidationError as error:
+            with suppress(ValueError, LookupError, TypeError):
+                return self.parameters.model_validate(_reshaped(parameters, error))
             parts = "; ".join(self._sentence(part) for part in error.errors(include_url=False))
             raise ToolError(f"{self.name}: {parts}") from None
 
@@ -184,6 +192,25 @@ class Tool:
             "outputs": {port.name: port.kind for port in self.outputs},
             **({"cost": self.cost} if self.cost != "instant" else {}),
         }
+
+
+def _reshaped(parameters: Mapping[str, Any], error: ValidationError) -> Any:
+    """Return parameters with each misfit wrapped into a list or taken out of one; raises if that cannot mend it."""
+    found = deepcopy(dict(parameters))
+    for misfit in error.errors(include_url=False):
+        # Places also name the member of a union that was tried, which is no key of the value.
+        *way, last = [key for key in misfit["loc"] if not isinstance(key, str) or key.isidentifier()]
+        place: Any = found
+        for key in way:
+            place = place[key]
+        given = place[last]
+        if misfit["type"] in {"list_type", "tuple_type"}:
+            place[last] = [given]
+        elif isinstance(given, list) and len(given) == 1:
+            place[last] = given[0]
+        elif given in (None, "") and last in place:
+            del place[last]
+    return found
 
 
 def tool(

@@ -32,9 +32,9 @@ from typing import Any
 
 from hpc.errors import ExpectedError
 from hpc.files import translate_os_errors, write_atomic
-from hpc.journal import canonical_json, encode_text
+from hpc.journal import canonical_json
 from hpc.sandbox import SandboxPolicy
-from sharp.evaluation.code import canonical_hash, modules_imported
+from sharp.evaluation.code import modules_imported
 from sharp.evaluation.protocol import Evaluation, EvaluationRequest
 from sharp.evaluation.task_folder import (
     EvaluationTask,
@@ -48,7 +48,7 @@ from sharp.evaluation.task_folder import (
 )
 from sharp.reference import content_hash
 
-RULES = 6
+RULES = 7
 """Version of the rules of evaluation. Raise it with every change of harness, scoring, residuals or measures that can
 change a result: entries of other versions are then never found."""
 
@@ -56,39 +56,29 @@ _LIBRARIES = ("numpy", "scipy", "jax", "jaxlib")
 _GPUS = Path("/proc/driver/nvidia/gpus")
 _NAME = re.compile(r"[0-9a-f]{64}\.json")
 _LEFTOVER_S = 3600.0
-# Words of a program that may read its own text or line numbers; also where they stand in a comment, which does no harm.
-_READS_ITSELF = re.compile(
-    r"__(doc|file|loader|spec|dict)__|\b(inspect|linecache|tokenize|pydoc|getsource\w*|getdoc|getattr|vars|globals|eval|"
-    r"exec|open|pathlib|fromfile|loadtxt|genfromtxt|solver\.py|_getframe|traceback|tb_lineno|f_lineno|co_\w+)\b"
-)
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class CacheEntry:
-    """A finished evaluation: its picture (NPZ, may be empty), when it was measured, and the hash of the exact code."""
+    """A finished evaluation: its picture (NPZ, may be empty), and when it was measured."""
 
     evaluation: Evaluation
     picture: bytes
     measured_at: str
-    code: str
 
     @classmethod
-    def now(cls, result: TaskResult, code: str) -> CacheEntry:
+    def now(cls, result: TaskResult) -> CacheEntry:
         """Return the entry of what has just been measured."""
-        moment = datetime.now(UTC).isoformat(timespec="seconds")
-        return cls(result.evaluation, result.picture, moment, text_hash(code))
+        return cls(result.evaluation, result.picture, datetime.now(UTC).isoformat(timespec="seconds"))
 
-    def serves(self, code: str, tier: str) -> bool:
+    def serves(self, tier: str) -> bool:
         """Whether the result holds for a program of this key, run here in a sandbox chosen as `tier`.
 
-        The message of a failure quotes lines by number, so it holds for the same text only. Away from the machine that
-        measured it, a run that took too long proves nothing, and what a program got by with where nothing but limits
-        confined it does not count where the best sandbox is wanted.
+        Away from the machine that measured it, a run that took too long proves nothing, and what a program got by with
+        where nothing but limits confined it does not count where the best sandbox is wanted.
         """
         failure, measured = self.evaluation.failure, self.evaluation.environment
-        if failure is not None and self.code != text_hash(code):
-            return False
         if measured.get("hostname") == platform.node():
             return True
         unconfined = tier == "auto" and measured.get("sandbox") == "rlimits"
@@ -196,7 +186,6 @@ class CachedEvaluator:
         self._policy = policy
         self._own_machine = machine
         self._refresh = refresh
-        self._measured: set[str] = set()
         self._turn: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def evaluate(self, request: EvaluationRequest) -> Evaluation:
@@ -207,12 +196,11 @@ class CachedEvaluator:
         async with self._turn[key]:
             # What this run has measured itself, before it was cut off say, is its own and not from the cache.
             result = read_result(folder, task)
-            if result is None and (entry := self._entry(key, request)) is not None:
+            if result is None and (entry := self._entry(key)) is not None:
                 return _place(folder, task, entry)
             result = result or await self._inner.measure(task)
             if not result.evaluation.environment.get("cached"):
-                self._cache.put(key, CacheEntry.now(result, request.code))
-                self._measured.add(key)
+                self._cache.put(key, CacheEntry.now(result))
         return result.evaluation
 
     @cached_property
@@ -223,11 +211,11 @@ class CachedEvaluator:
         state = [] if image is None else [str(image), *(file_state(image) if image.is_file() else ())]
         return {**machine, **asdict(self._policy), "image": state}
 
-    def _entry(self, key: str, request: EvaluationRequest) -> CacheEntry | None:
-        if self._refresh and key not in self._measured:
+    def _entry(self, key: str) -> CacheEntry | None:
+        if self._refresh:
             return None
         entry = self._cache.get(key)
-        return entry if entry is not None and entry.serves(request.code, self._policy.tier) else None
+        return entry if entry is not None and entry.serves(self._policy.tier) else None
 
 
 def _place(folder: Path, task: EvaluationTask, entry: CacheEntry) -> Evaluation:
@@ -253,15 +241,13 @@ def entry_key(
 ) -> str:
     """Return the SHA-256 of all that decides a result.
 
-    That is the program up to comments and layout, the rest of the request, the samples (first, one after the last), the
-    hash of the self-converged solutions, the machine, the libraries that the program imports, and `RULES`.
+    That is the request with the program's exact text, which it may read in more ways than could be listed, the samples
+    (first, one after the last), the hash of the self-converged solutions, the machine, the libraries that the program
+    imports, and `RULES`.
     """
-    asked = request.to_json()
-    code = asked.pop("code")
-    foreign = {*_LIBRARIES, *modules_imported(code)} - sys.stdlib_module_names
+    foreign = {*_LIBRARIES, *modules_imported(request.code)} - sys.stdlib_module_names
     libraries = {name: _version(name) for name in sorted(foreign)}
-    program = f"text:{text_hash(code)}" if _READS_ITSELF.search(code) else canonical_hash(code)
-    parts = [RULES, program, asked, samples, truth, dict(machine), libraries]
+    parts = [RULES, request.to_json(), samples, truth, dict(machine), libraries]
     return sha256(canonical_json(parts).encode()).hexdigest()
 
 
@@ -276,11 +262,6 @@ def machine_class() -> dict[str, Any]:
         "device": _device(),
         "jax_platforms": os.environ.get("JAX_PLATFORMS"),
     }
-
-
-def text_hash(code: str) -> str:
-    """Return the SHA-256 of a program's exact text."""
-    return sha256(encode_text(code)).hexdigest()
 
 
 @lru_cache(maxsize=1024)
@@ -308,7 +289,6 @@ def _format(entry: CacheEntry) -> bytes:
     content = {
         "evaluation": entry.evaluation.to_json(),
         "measured_at": entry.measured_at,
-        "code": entry.code,
         "picture": b64encode(entry.picture).decode(),
     }
     line = json.dumps(content).encode()
@@ -326,7 +306,6 @@ def _parse(data: bytes) -> CacheEntry:
         evaluation=Evaluation.from_json(content["evaluation"]),
         picture=b64decode(content["picture"]),
         measured_at=content["measured_at"],
-        code=content["code"],
     )
 
 

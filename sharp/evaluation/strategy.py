@@ -18,7 +18,9 @@ _EXACT = re.compile(
     r"|semi_?lagrang\w*|characteristics?|feet|departures?|phi_?[123])(_|$)"
 )
 _NOT_EXACT = re.compile(r"riemann|error|speed|fields?$")
-_DURATION = re.compile(r"(^|_)(dt|dts|tau|delta_?t|time_?step|interval|duration|elapsed)(_|$)|^(t|times?)$")
+_DURATION = re.compile(
+    r"(^|_)(dt|dts|tau|delta_?t|time_?step|interval|duration|elapsed)(_|$)|^(t|ts|times?|t_coord\w*)$"
+)
 _VISCOSITY = re.compile(r"^(nu|viscosity|visc|mu|diffusivity|nu_eff)$")
 _PROPAGATORS = frozenset({"exp", "expm", "expm1", "expm_multiply", "phiv"})
 _DIFFERENCE = (ast.Mult, ast.Div, ast.Pow)
@@ -40,7 +42,7 @@ def strategy_of(source: str) -> Strategy:
     """Return the strategy of a program by what its text does (the paper's Figures 4a, 17 and 18 count these).
 
     `transformed`: it names a change of variables (Cole-Hopf, Kirchhoff, hodograph, …), or takes exponentials of
-    something over twice the viscosity. `analytical`: nothing is carried from step to step, integrated or solved for, or
+    something over the viscosity. `analytical`: nothing is carried from step to step, integrated or solved for, or
     one exact propagator does every step. `hybrid`: steps, of which a part is exact: an exponential of a time step, or a
     part that is named for what it is (integrating factor, characteristics, …). `numerical`: all else, and what does not
     parse. Docstrings and comments do not count.
@@ -51,17 +53,21 @@ def strategy_of(source: str) -> Strategy:
     remove_docstrings(tree)
     names = set(_identifiers(tree))
     called = {name for node in ast.walk(tree) if isinstance(node, ast.Call) for name in [_last(node.func)]}
-    if any(map(_TRANSFORM.search, names)) or _is_hopf(tree, called):
+    carried = _carried(tree)
+    durations = _durations(tree, carried)
+    if any(map(_TRANSFORM.search, names)) or _is_hopf(tree, durations):
         return "transformed"
-    steps = bool(called & _INTEGRATORS) or any(_carries_state(loop) for loop in _loops(tree))
+    steps = bool(called & _INTEGRATORS or carried)
     if not steps and not any(map(_SOLVES.search, called)):
         computes = any(isinstance(node, ast.BinOp) for node in ast.walk(tree))
         return "analytical" if computes else "numerical"
     if not steps:
         return "numerical"
-    durations = _durations(tree)
-    exact = [node for node in ast.walk(tree) if isinstance(node, _FUNCTIONS) and _propagates(node, durations)]
-    if len(exact) == 1 and _stands_alone(tree, exact[0]) and not _differs(tree, called):
+    exact = [
+        node for node in ast.walk(tree) if isinstance(node, _FUNCTIONS) and _propagators(node, durations)
+    ]
+    one = len(exact) == 1 and len(_propagators(exact[0], durations)) == 1
+    if one and _stands_alone(tree, exact[0]) and not _differs(tree, called, durations):
         return "analytical"
     named = any(_EXACT.search(name) and not _NOT_EXACT.search(name) for name in names)
     return "hybrid" if exact or named else "numerical"
@@ -89,38 +95,80 @@ def _last(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def _loops(tree: ast.Module) -> Iterator[ast.For | ast.While]:
-    yield from (node for node in ast.walk(tree) if isinstance(node, _LOOPS))
-
-
-def _carries_state(loop: ast.For | ast.While) -> bool:
-    """Whether a turn of a loop computes an array from what the turn before has left in it.
-
-    Sums (`total = total + x`, `x += y` with anything) are series as often as steps, and do not count; nor do counters.
-    """
-    for node in _assigned_in(loop):
-        targets = {ast.unparse(_array(part)) for target in node.targets for part in _parts(target)}
-        called = [each for each in ast.walk(node.value) if isinstance(each, ast.Call)]
-        given = (argument for call in called for argument in call.args if _last(call.func) not in _BOUNDS)
-        if any(_reads(argument, targets) for argument in given):
-            return True
-        terms = _terms(node.value)
-        if any(_reads(term, targets) for term in terms) and any(
-            _DURATION.search(n) for n in _names(node.value)
-        ):
-            return True
-    return False
-
-
+Reads = tuple[frozenset[str], frozenset[str]]
+"""What of the turn before a value holds: arrays as they are, up to sums, and arrays that something was done with."""
+_NOTHING: Reads = (frozenset(), frozenset())
 _BOUNDS = frozenset({"min", "max", "minimum", "maximum", "abs", "len", "int", "float", "range"})
 
 
-def _assigned_in(loop: ast.For | ast.While) -> Iterator[ast.Assign]:
-    yield from (node for node in ast.walk(loop) if isinstance(node, ast.Assign))
+def _carried(tree: ast.Module) -> set[str]:
+    """Return the arrays that a turn of a loop, or a method, computes from what the one before has left in them.
+
+    Sums (`total = total + x` with any x of this turn) are series as often as steps, and do not count; nor do counters.
+    """
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, _LOOPS):
+            found |= _Turn().of(node.body)
+        elif isinstance(node, ast.FunctionDef):
+            found |= {name for name in _Turn().of(node.body) if name.startswith("self.")}
+    return found
 
 
-def _parts(target: ast.expr) -> list[ast.expr]:
-    return list(target.elts) if isinstance(target, ast.Tuple) else [target]
+class _Turn:
+    """What names hold in the course of one turn, statement by statement."""
+
+    def __init__(self) -> None:
+        self.held: dict[str, Reads] = {}
+
+    def of(self, body: list[ast.stmt]) -> set[str]:
+        """Return the names that hold at the end what something was done with that they held before."""
+        self._run(body)
+        return {name for name, (_, changed) in self.held.items() if name in changed}
+
+    def _run(self, body: list[ast.stmt]) -> None:
+        for node in body:
+            if isinstance(node, ast.Assign):
+                for target in node.targets:
+                    self._assign(target, self._read(node.value))
+            elif isinstance(node, ast.AugAssign):
+                value = ast.BinOp(node.target, node.op, node.value)
+                self._assign(node.target, self._read(value))
+            elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+                self._append(node.value)
+            elif isinstance(node, ast.For):
+                self._assign(node.target, _NOTHING)
+            for part in ("body", "orelse", "finalbody") if not isinstance(node, _FUNCTIONS) else ():
+                self._run(getattr(node, part, []))
+
+    def _append(self, call: ast.Call) -> None:
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "append":
+            self._assign(
+                call.func.value, self._joined([self._read(call.func.value), *map(self._read, call.args)])
+            )
+
+    def _assign(self, target: ast.expr, value: Reads) -> None:
+        for part in target.elts if isinstance(target, ast.Tuple | ast.List) else [target]:
+            array = _array(part)
+            # An element that is replaced leaves the others as they were.
+            kept = self._read(array) if array is not part else _NOTHING
+            self.held[ast.unparse(array)] = self._joined([value, kept])
+
+    def _read(self, node: ast.expr) -> Reads:
+        array = _array(node)
+        if isinstance(array, ast.Name | ast.Attribute):
+            name = ast.unparse(array)
+            return self.held.get(name, (frozenset({name}), frozenset()))
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
+            return self._joined([self._read(node.left), self._read(node.right)])
+        parts = [self._read(part) for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr)]
+        if isinstance(node, ast.Call) and _last(node.func) in _BOUNDS:
+            return self._joined(parts)
+        return frozenset(), frozenset().union(*(same | changed for same, changed in parts))
+
+    @staticmethod
+    def _joined(parts: list[Reads]) -> Reads:
+        return frozenset().union(*(same for same, _ in parts)), frozenset().union(*(new for _, new in parts))
 
 
 def _array(node: ast.expr) -> ast.expr:
@@ -130,48 +178,65 @@ def _array(node: ast.expr) -> ast.expr:
     return node
 
 
-def _reads(node: ast.expr, arrays: set[str]) -> bool:
-    return any(
-        ast.unparse(each) in arrays for each in ast.walk(node) if isinstance(each, ast.Name | ast.Attribute)
-    )
-
-
-def _terms(node: ast.expr) -> list[ast.expr]:
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
-        return [*_terms(node.left), *_terms(node.right)]
-    return [node]
-
-
 def _names(node: ast.AST) -> Iterator[str]:
     yield from (_words(each.id) for each in ast.walk(node) if isinstance(each, ast.Name))
 
 
-def _durations(tree: ast.Module) -> set[str]:
-    """Return the names of time steps, also of those where a product with one has a name of its own."""
-    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    used |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
-    durations = {name for name in map(_words, used) if _DURATION.search(name)}
-    products = [
-        (_words(target.id), {*_names(node.value)})
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Assign) and _is_product(node.value)
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    ]
-    for _ in products:
-        durations |= {name for name, read in products if read & durations}
+def _durations(tree: ast.Module, carried: set[str]) -> set[str]:
+    """Return the names of times and time steps: those called so, and what is computed or passed on from them."""
+    pairs = [(target, value) for target, value in _bindings(tree) if not target & {*map(_words, carried)}]
+    durations = {name for name in _identifiers(tree) if _DURATION.search(name)}
+    for _ in pairs:
+        new = {name for target, value in pairs if value & durations for name in target}
+        if new <= durations:
+            break
+        durations |= new
     return durations
 
 
-def _propagates(function: ast.AST, durations: set[str]) -> bool:
-    """Whether a function takes an exponential of a time step."""
-    exponents = (
-        argument
-        for node in ast.walk(function)
-        if isinstance(node, ast.Call) and _last(node.func) in _PROPAGATORS
-        for argument in node.args
-    )
-    return any(durations & {*_names(argument)} for argument in exponents)
+def _bindings(tree: ast.Module) -> Iterator[tuple[set[str], set[str]]]:
+    """Yield names that get a value and the names of which it is computed by arithmetic, by loops and calls as well."""
+    functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                yield {*_names(target)}, _operands(node.value)
+        elif isinstance(node, ast.For | ast.comprehension):
+            yield {*_names(node.target)}, _operands(node.iter)
+        elif isinstance(node, ast.Call) and (function := functions.get(_last(node.func))):
+            by_name = {each.arg: each.value for each in node.keywords if each.arg}
+            given = {**dict(zip((arg.arg for arg in function.args.args), node.args, strict=False)), **by_name}
+            yield from (({_words(name)}, _operands(value)) for name, value in given.items())
+
+
+_ARITHMETIC = frozenset(
+    {"float", "abs", "min", "max", "diff", "zip", "array", "asarray", "tensor", "float64", "enumerate"}
+)
+
+
+def _operands(node: ast.expr) -> set[str]:
+    """Return the names in an expression of arithmetic alone, none of any other."""
+    array = _array(node)
+    if isinstance(array, ast.Name):
+        return {_words(array.id)}
+    if isinstance(node, ast.Call) and _last(node.func) in _ARITHMETIC:
+        return set().union(*map(_operands, node.args))
+    if isinstance(node, ast.BinOp):
+        parts = [node.left, node.right]
+        simple = all(isinstance(part, ast.Constant) or _operands(part) for part in parts)
+        return set().union(*map(_operands, parts)) if simple else set()
+    return _operands(node.operand) if isinstance(node, ast.UnaryOp) else set()
+
+
+def _exponents(tree: ast.AST) -> Iterator[ast.expr]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and _last(node.func) in _PROPAGATORS:
+            yield from node.args
+
+
+def _propagators(function: ast.AST, durations: set[str]) -> set[str]:
+    """Return the exponentials of a time step that a function takes."""
+    return {ast.unparse(each) for each in _exponents(function) if durations & {*_names(each)}}
 
 
 def _stands_alone(tree: ast.Module, propagator: ast.AST) -> bool:
@@ -188,7 +253,7 @@ def _calls(node: ast.FunctionDef, function: ast.AST) -> bool:
     return any(isinstance(each, ast.Call) and _last(each.func) == name for each in ast.walk(node))
 
 
-def _differs(tree: ast.Module, called: set[str]) -> bool:
+def _differs(tree: ast.Module, called: set[str], durations: set[str]) -> bool:
     """Whether neighbours are read, rates are added up over a step, or equations are solved."""
     if called & _NEIGHBOURS or any(map(_SOLVES.search, called)):
         return True
@@ -197,7 +262,7 @@ def _differs(tree: ast.Module, called: set[str]) -> bool:
             sides = (node.left, node.right)
             if all(isinstance(side, ast.Subscript) and _is_sliced(side) for side in sides):
                 return True
-            if any(_is_product(side) and any(map(_STEP.search, _names(side))) for side in sides):
+            if any(_is_product(side) and durations & {*_names(side)} for side in sides):
                 return True
     return False
 
@@ -216,17 +281,29 @@ def _is_product(node: ast.expr) -> bool:
     return isinstance(node, ast.BinOp) and isinstance(node.op, _DIFFERENCE)
 
 
-def _is_hopf(tree: ast.Module, called: set[str]) -> bool:
-    """Whether exponentials are taken in a program that divides by twice the viscosity, as Cole and Hopf do."""
-    twice = (
-        node.right
-        for node in ast.walk(tree)
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and isinstance(node.right, ast.BinOp)
+def _is_hopf(tree: ast.Module, durations: set[str]) -> bool:
+    """Whether exponentials are taken of something over the viscosity, as Cole and Hopf do.
+
+    Over viscosity times time they are those of the heat kernel.
+    """
+    defined: dict[str, list[ast.expr]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            results = (each.value for each in ast.walk(node) if isinstance(each, ast.Return) and each.value)
+            defined.setdefault(_words(node.name), []).extend(results)
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            defined.setdefault(_words(node.targets[0].id), []).append(node.value)
+    return any(
+        _is_over_viscosity(part, durations)
+        for exponent in _exponents(tree)
+        for part in (exponent, *(each for name in _names(exponent) for each in defined.get(name, ())))
     )
-    return "exp" in called and any(
-        isinstance(right.op, ast.Mult)
-        and ast.unparse(right.left) in ("2", "2.0")
-        and isinstance(right.right, ast.Name)
-        and bool(_VISCOSITY.search(_words(right.right.id)))
-        for right in twice
+
+
+def _is_over_viscosity(expression: ast.expr, durations: set[str]) -> bool:
+    denominators = (
+        _operands(node.right)
+        for node in ast.walk(expression)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)
     )
+    return any(any(map(_VISCOSITY.search, names)) and not names & durations for names in denominators)

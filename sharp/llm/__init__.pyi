@@ -14,6 +14,7 @@ from .cards import as_rule_based as as_rule_based
 from .cards import checked_url as checked_url
 from .cards import list_cards as list_cards
 from .cards import load_card as load_card
+from .conforming import conform as conform
 from .context import BYTES_PER_TOKEN as BYTES_PER_TOKEN
 from .context import TOKENS_PER_MESSAGE as TOKENS_PER_MESSAGE
 from .context import FittedConversation as FittedConversation
@@ -82,6 +83,7 @@ from .replies import Strategy as Strategy
 from .replies import checked as checked
 from .replies import explanation as explanation
 from .replies import extract_json as extract_json
+from .replies import lower_keys as lower_keys
 from .replies import prose as prose
 from .replies import read_revision as read_revision
 from .replies import read_selection as read_selection

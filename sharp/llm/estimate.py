@@ -3,8 +3,8 @@
 How often each method asks a model and runs a program rests on the paper: 493 rounds in 148 cycles over the 105
 tournaments of the structure ablation (Table 19: 3 judges, at most 4 rounds a cycle), that is 4.70 rounds, 1.41 cycles
 and 14.1 evaluations on average; 0.33 repairs an executed program after analysis, and 0.9 to 1.4 without, of which the
-middle is taken. A method never asks or runs more than it may at most. Sizes of prompts and answers are orders of
-magnitude.
+middle is taken. A method never asks or runs more than it may at most. Sizes of prompts follow from the length of the
+problem's description (`prompt_sizes`); those of answers are orders of magnitude.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ class EstimateRange:
         return EstimateRange(self.expected * other.expected, self.most * other.most)
 
     def __str__(self) -> str:
-        return f"{self.expected:g} (at most {self.most:g})"
+        return format(self, "g")
+
+    def __format__(self, spec: str) -> str:
+        return f"{self.expected:{spec}} (at most {self.most:{spec}})"
 
     def at_most(self, limit: float) -> EstimateRange:
         """Return the span, neither end above a limit."""
@@ -47,9 +50,15 @@ def exactly(value: float) -> EstimateRange:
 
 
 NOTHING = exactly(0)
-PROGRAM_TOKENS = EstimateRange(1500, 1900)
-INSTRUCTION_TOKENS = EstimateRange(2000, 4000)
 ANSWER_TOKENS = EstimateRange(2500, 8000)
+# What a judge's first prompt says beside the problem and the programs: place, criteria, score and task.
+_FRAME_TOKENS = 700
+# Of the description and this frame: other prompts have the analysis, a template or results besides. A judge reads of a
+# program 0.55 in records of a strong model (two problems), and of the embedded model, whose programs share most
+# functions, 0.28 to 0.5 (five).
+_OTHER_TEXT = EstimateRange(1.4, 2.8)
+_PROGRAM = EstimateRange(0.6, 1.3)
+_ALIKE = 0.75
 
 MEAN_CYCLES = 148 / 105
 # Of all rounds that one cycle may have; many cycles end before their last round.
@@ -61,6 +70,31 @@ _REMEMBERED = 0.1
 
 
 @dataclass(frozen=True)
+class PromptSizes:
+    """Tokens of a program that a prompt shows, of all other text of a prompt, and of a judge's first prompt without
+    programs.
+    """
+
+    program: EstimateRange
+    other: EstimateRange
+    first: float
+
+
+def prompt_sizes(description: float, *, alike: bool = False) -> PromptSizes:
+    """Return the sizes of prompts for a problem whose description has so many tokens.
+
+    The authors' programs are `alike` where they share most of their functions, which judges read once.
+    """
+    first = description + _FRAME_TOKENS
+    program = exactly(first * (_ALIKE if alike else 1)) * _PROGRAM
+    return PromptSizes(program, exactly(first) * _OTHER_TEXT, first)
+
+
+TYPICAL_SIZES = prompt_sizes(500)
+"""Sizes where the problem is not known: those of an equation for one field in one dimension."""
+
+
+@dataclass(frozen=True)
 class CallEstimate:
     """Calls of one kind: what for, how many, the programs that each prompt shows, and the tokens of what comes back."""
 
@@ -69,10 +103,9 @@ class CallEstimate:
     programs: EstimateRange = NOTHING
     answer: EstimateRange = ANSWER_TOKENS
 
-    @property
-    def prompt_tokens(self) -> EstimateRange:
-        """Tokens of all prompts of these calls."""
-        return self.calls * (INSTRUCTION_TOKENS + PROGRAM_TOKENS * self.programs)
+    def prompt_tokens(self, sizes: PromptSizes) -> EstimateRange:
+        """Return the tokens of all prompts of these calls."""
+        return self.calls * (sizes.other + sizes.program * self.programs)
 
     @property
     def completion_tokens(self) -> EstimateRange:
@@ -124,20 +157,20 @@ class Estimate:
         return sum(known, NOTHING) if len(known) == len(shares) else None
 
 
-def estimate(plan: CostModel) -> Estimate:
-    """Return what a run of this plan needs."""
+def estimate(plan: CostModel, sizes: PromptSizes = TYPICAL_SIZES) -> Estimate:
+    """Return what a run of this plan needs with prompts of these sizes."""
     calls, prompts, completions = (defaultdict[Purpose, EstimateRange](lambda: NOTHING) for _ in range(3))
     for ask in plan.asks():
         calls[ask.purpose] += ask.calls
-        prompts[ask.purpose] += ask.prompt_tokens
+        prompts[ask.purpose] += ask.prompt_tokens(sizes)
         completions[ask.purpose] += ask.completion_tokens
-    sizes = (
-        f"{PROGRAM_TOKENS} tokens a program, {INSTRUCTION_TOKENS} of other text a prompt",
+    assumed = (
+        f"{sizes.program:.0f} tokens a program, {sizes.other:.0f} of other text a prompt",
         f"{ANSWER_TOKENS} tokens an answer; a reasoning model may need several times that",
         "no prompt token is served from a cache",
     )
     return Estimate(
-        dict(calls), dict(prompts), dict(completions), plan.evaluations(), (*plan.assumptions(), *sizes)
+        dict(calls), dict(prompts), dict(completions), plan.evaluations(), (*plan.assumptions(), *assumed)
     )
 
 
@@ -187,7 +220,7 @@ class PdeSharp:
                 EstimateRange(writing, writing * (1 + self.derivation) + self.candidates),
                 exactly(self.prior_run),
             ),
-            CallEstimate("judge", self._judging() if self.tournament else NOTHING, exactly(self.candidates)),
+            CallEstimate("judge", self._judging() if self.tournament else NOTHING, exactly(self._shown())),
             CallEstimate("debug", _repairs(self._programs(), REPAIRS_PER_PROGRAM, self.repairs), exactly(1)),
             CallEstimate("reporter", EstimateRange(1, 2)),
         )
@@ -209,6 +242,10 @@ class PdeSharp:
             *(smoke if self.smoke_run else ()),
             _describe_repairs(REPAIRS_PER_PROGRAM, self.repairs),
         )
+
+    def _shown(self) -> int:
+        """Count programs in a judge's prompt: each turn adds results and changes, about as long as two programs."""
+        return self.candidates + self.rounds - 1
 
     def _cycles(self) -> EstimateRange:
         return EstimateRange(MEAN_CYCLES, self.cycles).at_most(self.cycles)

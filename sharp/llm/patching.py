@@ -83,7 +83,7 @@ def read_correction(text: str, code: str, function: str) -> str:
     """
     patch = read_patch(text, function)
     if patch is None:
-        return extract_code(text, function)
+        return extract_code(text, function, code)
     patched = apply_patch(code, patch)
     if isinstance(patched, PatchFailure):
         raise ReplyError(failure_text(patched))

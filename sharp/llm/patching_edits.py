@@ -8,19 +8,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
+from textwrap import dedent
 from typing import Any
 
-from sharp.llm.replies_text import FencedBlock, without_blocks
+from sharp.llm.replies_text import FencedBlock, fenced_blocks, without_blocks
 
 Edit = tuple[str, str]
 
 _OLD = (
     *("search", "old", "original", "before", "find", "wrong", "incorrect"),
-    *("old_code", "old_string", "old_str", "old_text"),
+    *("old_code", "old_string", "old_str", "old_text", "current", "existing", "faulty"),
 )
 _NEW = (
     *("replace", "new", "updated", "after", "replacement", "fixed", "correct", "corrected"),
-    *("new_code", "new_string", "new_str", "new_text"),
+    *("new_code", "new_string", "new_str", "new_text", "proposed", "should be"),
 )
 _LABEL = re.compile(
     rf"[\s*_#>:-]*(?:\d+[.)] *)?({'|'.join((*_OLD, *_NEW, 'with', 'from', 'to'))})"
@@ -33,10 +34,13 @@ _TAGGED = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _TOLD = re.compile(
-    r"\b(?:change|replace|set|turn|update)\b[^`\n]{0,60}`(?P<old>[^`\n]+)`[^`\n]{0,40}(?:\b(?:to|with|by|into)\b|→|->)"
-    r"[^`\n]{0,20}`(?P<new>[^`\n]+)`",
+    r"(?:\b(?:change|replace|set|turn|update)\b[^`\n]{0,60}`(?P<old>[^`\n]+)`[^`\n]{0,40}"
+    r"(?:\b(?:to|with|by|into)\b|→|->)[^`\n]{0,20}"
+    r"|`(?P<wrong>[^`\n]+)` (?:(?:should|must|needs to|has to) (?:be|become|read):?|→|->|=>) )`(?P<new>[^`\n]+)`",
     re.IGNORECASE,
 )
+# Lines set off by four spaces below a label, as Markdown has code without fences.
+_INDENTED = re.compile(r"^(\S.*:\**[ \t]*\n\n)((?: {4}.*\n?|[ \t]*\n(?= {4}))+)", re.MULTILINE)
 _DIFF_STARTS = re.compile(r"^(?:diff --git .*\n(?:.*\n){0,3}?)?--- \S.*\n\+\+\+ \S.*\n", re.MULTILINE)
 _DIFF_LINE = re.compile(r"[ +@\\-]|$")
 
@@ -54,6 +58,9 @@ def tagged_edits(text: str) -> tuple[list[Edit], str]:
 
 def labelled_edits(text: str, blocks: Sequence[FencedBlock]) -> tuple[list[Edit], str]:
     """Return the edits of code blocks in pairs with lines such as "Before:" and "After:", and the text without them."""
+    if not blocks:
+        text = _INDENTED.sub(_fenced, text)
+        blocks = fenced_blocks(text)
     lines = text.split("\n")
     labels = [_label_above(lines, block.fence.line) for block in blocks]
     pairs = [
@@ -68,9 +75,13 @@ def labelled_edits(text: str, blocks: Sequence[FencedBlock]) -> tuple[list[Edit]
     return edits, without_blocks(text, (block for pair in pairs for block in pair))
 
 
+def _fenced(match: re.Match[str]) -> str:
+    return f"{match[1]}```python\n{dedent(match[2])}```\n"
+
+
 def told_edits(text: str) -> list[Edit]:
     """Return the edits of sentences such as "Change `CFL = 0.8` to `CFL = 0.4`"."""
-    return [(match["old"], match["new"]) for match in _TOLD.finditer(text)]
+    return [(match["old"] or match["wrong"], match["new"]) for match in _TOLD.finditer(text)]
 
 
 def edits_in_json(value: Any) -> Iterator[Edit]:

@@ -9,7 +9,7 @@ from itertools import groupby, pairwise
 from typing import Literal
 
 from sharp.errors import ReplyError
-from sharp.llm.replies_text import FencedBlock, normalise, plain_quotes, without_line_numbers
+from sharp.llm.replies_text import FencedBlock, normalise, parses, plain_quotes, without_line_numbers
 
 MAX_PATCH = 200_000
 """The longest patch that is read, in characters."""
@@ -26,12 +26,12 @@ Lines = tuple[str, ...]
 _OLD = r"(?:SEARCH|ORIGINAL|OLD|BEFORE|FIND|HEAD)"
 _NEW = r"(?:REPLACE|UPDATED?|NEW|AFTER|REPLACEMENT)"
 _SEARCH = re.compile(
-    rf"([ \t]*+)(?:<{{5,9}}+(?: ?[^\W\d_]{{2,20}}+)?|-{{5,9}}+ ?{_OLD}):?(?:[ (].{{0,60}}+)?\s*+",
+    rf"([ \t]*+)(?:<{{5,9}}+(?: ?[^\W\d_]{{2,20}}+)?|(?:-{{5,9}}+|<{{3,9}}+) ?{_OLD}):?(?:[ (].{{0,60}}+)?\s*+",
     re.IGNORECASE,
 )
-_DIVIDER = re.compile(r"([ \t]*+)={5,9}+\s*+")
+_DIVIDER = re.compile(r"([ \t]*+)={4,9}+\s*+")
 _REPLACE = re.compile(
-    rf"([ \t]*+)(?:>{{5,9}}+(?: ?[A-Za-z][\w./-]*+)?|\+{{5,9}}+ ?{_NEW}):?(?:[ (].{{0,60}}+)?\s*+",
+    rf"([ \t]*+)(?:>{{5,9}}+(?: ?[A-Za-z][\w./-]*+)?|(?:\+{{5,9}}+|>{{3,9}}+) ?{_NEW}):?(?:[ (].{{0,60}}+)?\s*+",
     re.IGNORECASE,
 )
 _FENCE = re.compile(r"\s*+(?:```|~~~)[\w+-]*+\s*+")
@@ -152,7 +152,13 @@ def looks_like_diff(block: FencedBlock) -> bool:
     """Say whether a fenced block holds a unified diff, by its label or by how its text begins."""
     if block.fence.language in {"diff", "patch", "udiff"}:
         return True
-    return block.body.lstrip().startswith(_DIFF_BEGINS)
+    return block.body.lstrip().startswith(_DIFF_BEGINS) or _is_signed(block.body)
+
+
+def _is_signed(body: str) -> bool:
+    """Whether a text is no Python, and every line begins with the sign of a diff."""
+    rows = [row for row in body.split("\n") if row.strip()]
+    return {"-", "+"} <= {row[0] for row in rows} <= {"-", "+", " "} and not parses(body)
 
 
 def with_header(body: str) -> str:

@@ -45,8 +45,8 @@ NO_REASON = "no reason given"
 _CHOICE_KEYS = {
     "shortlist": ("shortlist", "short_list", "ranking", "ranked", "scores", "ratings"),
     "nominee": (
-        "nominee",
         "nominee_id",
+        "nominee",
         "nomination",
         "nominated",
         "winner",
@@ -68,9 +68,11 @@ _ASSIGNED = re.compile(r"\A[A-Za-z_]\w*+ *= *(?=[{\[\w])")
 _MARK = r"[ \t]*(?:[-*•]|\d{1,2}[.)])[ \t]"
 # Labels and their values in prose: "**Verdict:** no", a row "| verdict | no |", "<verdict>no</verdict>", a list below.
 _LABELLED = re.compile(
-    r"^[\s*_#>-]*([A-Za-z][A-Za-z_]*(?: [a-z]+)?)[*_ ]*(?:[:=→：]|[-=]>)[*_ ]*([^\s*_>].*)$", re.MULTILINE
+    r"^[\s*_#>-]*(?:\d{1,2}[.)] *\**)?([A-Za-z][A-Za-z_]*(?: [a-z]+)?)[*_ ]*(?:[:=→：]|[-=]>)[*_ ]*([^\s*_>].*)$",
+    re.MULTILINE,
 )
-_IS = re.compile(r"\b([a-z_]+) is: *(\S.*)$", re.MULTILINE | re.IGNORECASE)
+_ONE_WORD = re.compile(r"\W*(\w+)\W*")
+_IS = re.compile(r"\b([a-z_]+) is(?:: *| (?=\*\*|`))(\S.*)$", re.MULTILINE | re.IGNORECASE)
 _SECTION = re.compile(
     r"^(?:#+[ \t]*|\*\*)(?P<label>[A-Za-z][A-Za-z_]*(?: [a-z]+)?)[*_: ]*\n++"
     rf"(?P<text>(?:(?!#|\*\*[A-Z]|```|{_MARK}).*(?:\n|\Z))+)",
@@ -89,7 +91,9 @@ _TAGGED = re.compile(
 )
 _INNER_TAG = re.compile(r"<\w++([^<>]*+)>([^<>]++)</\w++>")
 _QUOTED = re.compile(r"=\"([^\"]*+)\"")
-_ENVELOPE = re.compile(r"^\*\*\* Begin Patch\n(.*?)^\*\*\* End Patch$", re.MULTILINE | re.DOTALL)
+_ENVELOPE = re.compile(
+    r"^\*\*\* (?:Begin Patch|Update File: [^\n]*)\n(.*?)(?:^\*\*\* End Patch$|\Z)", re.MULTILINE | re.DOTALL
+)
 _NAME = re.compile(r"[A-Za-z]+\d[\w.]*\w|[A-Za-z]+\d")
 _QUOTES = ('"', "'", "“")
 _CALLED = re.compile(
@@ -205,12 +209,18 @@ def extract_json(text: str, wanted: Mapping[str, Sequence[str]] = MappingProxyTy
     """
     reply = answer(text)
     try:
-        return _json_object(reply, wanted)
+        found = _json_object(reply, wanted)
     except ReplyError:
         labelled = _named(labelled_values(reply), wanted)
+        if len(wanted) == 1 and (word := _ONE_WORD.fullmatch(reply)):
+            labelled = dict.fromkeys(wanted, word[1])
         if not wanted or not wanted.keys() <= labelled.keys():
             raise
         return labelled
+    if lacking := wanted.keys() - found.keys():
+        labelled = _named(labelled_values(reply), wanted)
+        found |= {key: labelled[key] for key in lacking if key in labelled}
+    return found
 
 
 def read_verdict(text: str, schema: Mapping[str, Allowed]) -> dict[str, Any]:
@@ -278,14 +288,21 @@ def _choice(text: str, known: Ids) -> dict[str, Any]:
     try:
         data = extract_json(text, _CHOICE_KEYS)
         lists = [value for key, value in data.items() if isinstance(value, list) and key != "criteria"]
-        return {"shortlist": lists[0], **data} if len(lists) == 1 else data
+        data = {"shortlist": lists[0], **data} if len(lists) == 1 else data
+        others = {known.match(value) for value in data.values() if isinstance(value, str)} - {None}
+        return {**data, "nominee": others.pop()} if "nominee" not in data and len(others) == 1 else data
     except ReplyError:
-        reply = answer(text)
+        listed: dict[str, Any] = {}
+        with suppress(ReplyError):
+            listed = extract_json(text, {"shortlist": _CHOICE_KEYS["shortlist"]})
+        reply = without_blocks(answer(text), fenced_blocks(answer(text)) if listed else ())
         lines = [] if "{" in reply else _HEADING.sub(r"\1 ", reply).split("\n")
-        sentences = [one for line in lines for one in re.split(r"(?<=[.!?。])\s+", line)]
+        sentences = [one for line in lines for one in re.split(r"(?<=[.!?。;])\s+", line)]
         named = {name for one in sentences if _NOMINATES.search(one) for name in known.named_in(one)}
         if len(named) != 1 or _DENIED.search(text):
             raise
+    if "shortlist" in listed:
+        return {**listed, "nominee": named.pop()}
     rows = [(int(row[1]), known.named_in(line)) for line in lines if (row := _RANKED.match(line))]
     chains = [known.named_in(line) for line in lines if re.search(r"\d\W*>\W*\w", line)]
     ranked = [names[0] for _, names in rows if names]
@@ -391,9 +408,17 @@ def _yaml_object(text: str) -> dict[str, Any] | None:
 def _named(value: dict[str, Any], wanted: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     """Return an object with the wanted keys as they are called here, taken out of a call or a wrapper around it."""
     value = arguments(value)
-    lower = _lower(value)
+    lower = lower_keys(value)
     known = {key: _first(lower, names) for key, names in wanted.items() if lower.keys() & set(names)}
     inner = [item for item in value.values() if isinstance(item, dict)]
+    if len(inner) > 1 and not known:
+        names = {*chain.from_iterable(wanted.values())}
+        inner = [item for item in inner if lower_keys(item).keys() & names]
+    lacking = {key: names for key, names in wanted.items() if key not in known}
+    others = {*chain.from_iterable(lacking.values())}
+    holding = [item for item in inner if lower_keys(item).keys() & others and item not in known.values()]
+    if known and len(holding) == 1:
+        known |= {key: found for key, found in _named(holding[0], lacking).items() if key in lacking}
     if wanted and len(inner) == 1 and all(found is inner[0] for found in known.values()):
         within = _named(inner[0], wanted)
         if not known or within.keys() & wanted.keys():
@@ -401,7 +426,7 @@ def _named(value: dict[str, Any], wanted: Mapping[str, Sequence[str]]) -> dict[s
     return {**lower, **value, **known} if wanted else value
 
 
-def _lower(value: Mapping[str, Any]) -> dict[str, Any]:
+def lower_keys(value: Mapping[str, Any]) -> dict[str, Any]:
     """Return an object with its keys in lower case, in one word; of two that are the same then, the first counts."""
     found: dict[str, Any] = {}
     for key, item in value.items():
@@ -541,7 +566,7 @@ def _shortlist(listed: object, known: Ids) -> dict[str, str]:
         raise ReplyError('"shortlist" must be a list such as [{"id": "…", "reason": "…"}], best first.')
     ranked = (re.split(r"\s+>\s+", entry) if isinstance(entry, str) else [entry] for entry in listed)
     entries = [_entry(entry) for entry in chain.from_iterable(ranked)]
-    named = [(_first(entry, _ID_KEYS), _first(entry, _REASON_KEYS)) for entry in entries]
+    named = [(_id_in(entry, known), _first(entry, _REASON_KEYS)) for entry in entries]
     unknown = [shown(name) for name, _ in named if known.match(name) is None]
     if unknown:
         raise ReplyError(
@@ -556,7 +581,9 @@ def _shortlist(listed: object, known: Ids) -> dict[str, str]:
 
 
 def _ranked(listed: Mapping[str, Any], known: Ids) -> list[Any]:
-    """Return the entries of an object: from ranks to ids, from ids to reasons, or to scores, highest first."""
+    """Return the entries of an object: of ranks ids or entries, of ids reasons or scores, the highest first."""
+    if all(isinstance(item, Mapping) and known.match(_first(item, _ID_KEYS)) for item in listed.values()):
+        return [*listed.values()]
     if all(known.match(item) and (name.isdigit() or not known.match(name)) for name, item in listed.items()):
         return [*listed.values()]
     scores = {name: score for name, score in listed.items() if isinstance(score, int | float)}
@@ -575,12 +602,22 @@ def _entry(entry: object) -> Mapping[str, Any]:
         return {"id": name, "reason": reason}
     if not isinstance(entry, Mapping):
         return {"id": entry}
-    fields = _lower(entry)
+    fields = lower_keys(entry)
     if isinstance(inner := _first(fields, _ID_KEYS), Mapping):
-        return {**fields, **_lower(inner)}
+        return {**fields, **lower_keys(inner)}
     if len(fields) == 1 and not fields.keys() & {*_ID_KEYS}:
         return {"id": next(iter(entry)), "reason": next(iter(entry.values()))}
     return fields
+
+
+def _id_in(entry: Mapping[str, Any], known: Ids) -> Any:
+    """Return what stands under a key for an id, else the one value that is an id alone."""
+    others = [
+        value
+        for value in entry.values()
+        if isinstance(value, str) and " " not in value and known.match(value)
+    ]
+    return others[0] if not entry.keys() & {*_ID_KEYS} and len(others) == 1 else _first(entry, _ID_KEYS)
 
 
 def _first(entry: Mapping[str, Any], keys: Iterable[str]) -> Any:
@@ -605,7 +642,7 @@ class Ids:
         """Return the one id that is meant, None where there is none or more than one."""
         if isinstance(value, bool) or not isinstance(value, str | int):
             return None
-        name = str(value).strip()
+        name = str(value).strip().removesuffix(".py")
         meant = self._meant(name)
         if not meant:  # "c003 (spectral)", "1. c003": the one id among other words
             meant = {found for word in _NAME.findall(name) for found in self._meant(word)}
@@ -632,7 +669,7 @@ class Ids:
 
     @staticmethod
     def _parts(name: str) -> tuple[str, ...]:
-        parts = re.findall(r"[a-z]+|[0-9]+", _FILLER.sub(" ", name.lower()))
+        parts = re.findall(r"[a-z]+|[0-9]+", _FILLER.sub(" ", name.lower().replace("_", " ")))
         return tuple((part.lstrip("0") or "0") if part.isdigit() else part for part in parts)
 
 
@@ -649,6 +686,12 @@ def checked(value: object, allowed: Allowed) -> Any:
         raise ValueError(f"not {expected(allowed)}")
     if isinstance(value, list) and len(value) == 1:
         return checked(value[0], allowed)
+    if isinstance(value, Mapping):
+        meant = [
+            item for item in value.values() if isinstance(item, str | bool) and is_allowed(item, allowed)
+        ]
+        if len(meant) == 1:
+            return checked(meant[0], allowed)
     word = _plain({True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value))
     for each in allowed:
         if _plain(each) in (word, _TRANSLATED.get(word)):
@@ -658,6 +701,14 @@ def checked(value: object, allowed: Allowed) -> Any:
     if len(named) == 1 and word.startswith(_plain(named[0])):
         return named[0]
     raise ValueError(f"not {expected(allowed)}")
+
+
+def is_allowed(value: object, allowed: Allowed) -> bool:
+    """Say whether `checked` takes a value."""
+    with suppress(ValueError):
+        checked(value, allowed)
+        return True
+    return False
 
 
 def expected(allowed: Allowed) -> str:

@@ -55,6 +55,8 @@ _SAID = re.compile(
     rf"|\b(?:dummy|placeholder) (?:{_PLACE}|implementation|solution|results?|values?)\b"
     rf"|\breplace (?:this|it|with)\b.*\b(?:actual|real|your own|proper) (?:\w+ )?{_PLACE}\b"
     r"|^#\W*(?:omitted|(?:(?:remains?|left|stays?) )?unchanged|(?:(?:the )?same )?as (?:before|above))\W*$"
+    rf"|^#.*\b{_PLACE} (?:unchanged|omitted|as before|identical)\W*$"
+    r"|^#\s*[\[(<{].*\b(?:unchanged|omitted|as before|identical)\s*[\])>}]\s*$"
     # The same in Chinese, French, German and Spanish.
     r"|省略\s*(?:[:：。.…(（]|$|代码|循环|函数|实现)|(?:代码|函数|程序|循环|实现|其余部分).*(?:不变|相同|同上|省略|略$)"
     r"|\b(?:reste|suite) du (?:code|programme|module)\b|\bRest des (?:Codes|Programms|Moduls)\b"
@@ -69,6 +71,10 @@ _DOTS = re.compile(r"\.\.\.|…")
 _SAID_WITH_DOTS = re.compile(
     r"\b(?:rest|remain\w*|unchanged|same|existing|previous|omitted|as before|above|code|here|continue\w*|etc)\b",
     re.IGNORECASE,
+)
+_DOTTED_LINE = re.compile(
+    r"\s*[\[(<{]*\s*(?:\.\.\.|…)[^\w,:\])]*[A-Za-z]"
+    r"|\s*[<\[({].*\b(?:above|before|unchanged|omitted|same|rest|existing|identical|here)\b.*[>\])}]\s*$"
 )
 _DOTS_FIRST = re.compile(r"#[\s\[(<]*(?:\.\.\.|…)")
 _FILLER = re.compile(r"\s*(?:pass|\.\.\.)\s*\Z")
@@ -85,8 +91,10 @@ _DIFF_HEADERS = ("--- ", "+++ ", "@@ ", "diff --git ", "new file mode ", "index 
 _FENCED = "Give the complete program in one fenced ```python block"
 
 
-def extract_code(text: str, function: str = "solver") -> str:
+def extract_code(text: str, function: str = "solver", base: str = "") -> str:
     """Return the program of a reply: the last of its Python blocks that parses and defines `function`.
+
+    One that repeats the `base` which was to be changed counts only where there is no other.
 
     Blocks before it that bind names which it lacks are put in front of it. Without such a block, a program without a
     fence or in a string of a JSON object is taken. Where none parses, the longest that defines `function` is returned:
@@ -100,6 +108,7 @@ def extract_code(text: str, function: str = "solver") -> str:
         _without_own_imports(body, reply) for body in _rejoined([_mended(block.body) for block in blocks])
     ]
     complete = [number for number, body in enumerate(bodies) if defines(body, function)]
+    complete = [number for number in complete if not is_same(bodies[number], base)] or complete
     if complete:
         last = next((n for n in reversed(complete) if _is_worked_out(bodies[n], function)), complete[-1])
         return _whole(_joined(bodies[:last], bodies[last], bodies[last + 1 :]), function)
@@ -123,6 +132,13 @@ def extract_code(text: str, function: str = "solver") -> str:
     return _whole(max(drafts, key=len), function)
 
 
+def is_same(code: str, other: str) -> bool:
+    """Say whether two programs are the same up to blank lines and the spaces that end lines."""
+    return [line.rstrip() for line in code.split("\n") if line.strip()] == [
+        line.rstrip() for line in other.split("\n") if line.strip()
+    ]
+
+
 def mentions(code: str, function: str) -> bool:
     """Say whether a text, valid Python or not, has a line that defines or assigns `function`."""
     name = re.escape(function)
@@ -132,10 +148,13 @@ def mentions(code: str, function: str) -> bool:
 def elisions(code: str) -> tuple[tuple[int, str], ...]:
     """Return where a program says that code is left out: lines, from 1, and their texts.
 
-    These are comments such as "# ... rest of the loop unchanged" on lines of their own, and `...` as a statement of a
-    function that does nothing else.
+    These are comments such as "# ... rest of the loop unchanged" on lines of their own, `...` as a statement of a
+    function that does nothing else, and in what is no Python lines such as "[... as before ...]".
     """
     found = dict(_elided_comments(code))
+    if not parses(code):
+        lines = enumerate(code.split("\n"), 1)
+        found.update((number, line) for number, line in lines if _DOTTED_LINE.match(line))
     found.update(stub_bodies(code))
     return tuple(sorted(found.items()))
 
@@ -295,7 +314,7 @@ def program_in_json(reply: str, function: str) -> str | None:
     """Return the program in the strings of the reply's JSON object, whatever their keys: of a call, a notebook."""
     texts = [block.body for block in fenced_blocks(reply) if block.fence.language in _JSON] or [reply]
     try:
-        found = last_object(texts[-1], prose=texts[-1] is reply)
+        found = last_object(texts[-1], prose=texts[-1] is reply, listed="parts")
     except ReplyError:
         return None
     parts = [*texts_in(found or {})]

@@ -159,7 +159,9 @@ class _Slice:
                 return self._call_works(value)
             case ast.BinOp(left=left, right=right):
                 return (
-                    not (_is_neutral(left) or _is_neutral(right)) or self._works(left) or self._works(right)
+                    not (any(map(_is_neutral, (left, right))) or _repeats(value))
+                    or self._works(left)
+                    or self._works(right)
                 )
             case ast.Subscript(value=inner) | ast.Attribute(value=inner) | ast.Starred(value=inner):
                 return self._works(inner)
@@ -250,6 +252,15 @@ def _last_name(function: ast.expr) -> str:
 
 def _is_neutral(value: ast.expr) -> bool:
     return isinstance(value, ast.Constant) and value.value in (0, 1)
+
+
+def _repeats(operation: ast.BinOp) -> bool:
+    """Whether an operation repeats a list: `[u] * n`, `frames * len(times)`."""
+    sides = (operation.left, operation.right)
+    counted = any(isinstance(side, ast.Call) and _last_name(side.func) == "len" for side in sides)
+    return isinstance(operation.op, ast.Mult) and (
+        counted or any(isinstance(side, ast.List) for side in sides)
+    )
 
 
 def _by_name(tree: ast.Module) -> dict[str, Function]:

@@ -70,8 +70,11 @@ def _random_points(problem: Problem) -> Array:
     """Return the same random points of the domain and times each time, away from kinks at round numbers."""
     random = np.random.default_rng(7)
     low, high = np.transpose(list(problem.bounds.values()))
-    points = low + (high - low) * random.random((6 * _POINTS, len(low)))
-    points = np.asarray(points[problem.domain.inside(points)][:_POINTS])
+    points, count = np.empty((0, len(low))), 6 * _POINTS
+    # A thin ring fills little of the box around it.
+    while not len(points):
+        drawn = low + (high - low) * random.random((count, len(low)))
+        points, count = np.asarray(drawn[problem.domain.inside(drawn)][:_POINTS]), 2 * count
     if problem.time is None:
         return points
     start, end = problem.time

@@ -24,13 +24,13 @@ _BESIDE = (
 
 
 def _with_typos(text: str) -> str:
-    """Swap two neighbouring letters inside every third long word."""
+    """Swap two neighbouring letters inside every third long word, beginning with the first."""
     count = 0
 
     def slip(found: re.Match[str]) -> str:
         nonlocal count
         word, count = found[0], count + 1
-        if count % 3:
+        if count % 3 != 1:
             return word
         place = 1 + crc32(word.encode()) % (len(word) - 3)
         return word[:place] + word[place + 1] + word[place] + word[place + 2 :]
@@ -40,7 +40,7 @@ def _with_typos(text: str) -> str:
 
 def _scrambled(text: str) -> str:
     """Begin in the middle: the second half of the sentences first."""
-    sentences = _SENTENCE.split(text)
+    sentences = [sentence for sentence in _SENTENCE.split(text) if sentence]
     half = (len(sentences) + 1) // 2
     return " ".join([*sentences[half:], *sentences[:half]])
 
@@ -58,13 +58,11 @@ RESTATED: Mapping[str, Callable[[str], str]] = {
 
 
 def in_other_styles(statements: tuple[ProblemStatement, ...]) -> tuple[ProblemStatement, ...]:
-    """Return statements, and the first one in every style of `RESTATED` that none has and that changes its text."""
+    """Return statements, and in every style of `RESTATED` that none has the first one whose text it changes."""
     own = {said.style for said in statements}
-    text = statements[0].text
-    made = {style: write(text) for style, write in RESTATED.items() if style not in own}
-    others = (
-        ProblemStatement.model_validate({"style": style, "text": new})
-        for style, new in made.items()
-        if new != text
-    )
+    others = []
+    for style, write in RESTATED.items():
+        new = next((write(said.text) for said in statements if write(said.text) != said.text), None)
+        if style not in own and new is not None:
+            others.append(ProblemStatement.model_validate({"style": style, "text": new}))
     return (*statements, *others)

@@ -22,7 +22,7 @@ _BITS, _SHOWN = 128, 8
 
 
 def secret_seed() -> int:
-    """Return the seed, made first if there is none; raises `DataError` where what is kept is no whole number."""
+    """Return the seed, made first if there is none; raises `DataError` if it is unreadable or no whole number."""
     text = os.environ.get(VARIABLE) or _kept(data_home() / "secret-seed")
     if not text.strip().isdecimal():
         raise DataError(
@@ -46,4 +46,10 @@ def _kept(path: Path) -> str:
         with suppress(FileExistsError):
             os.link(part, path)
         part.unlink()
-    return path.read_text()
+    try:
+        return path.read_text()
+    except PermissionError:
+        raise DataError(
+            f"{path}: only its owner may read it; set {VARIABLE} to one seed for all who share this folder, or "
+            "SHARP_DATA to a folder of your own"
+        ) from None

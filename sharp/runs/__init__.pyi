@@ -74,6 +74,7 @@ from .manifest import read_manifest as read_manifest
 from .plan import format_plan as format_plan
 from .plan import prices_of as prices_of
 from .plan import size_of as size_of
+from .plan import sizes_of_prompts as sizes_of_prompts
 from .progress import ProgressView as ProgressView
 from .progress import capture_warnings as capture_warnings
 from .progress import front_text as front_text

@@ -8,6 +8,8 @@ from typing import Any
 
 from sharp.config import RunConfig, to_plain
 from sharp.llm import (
+    BYTES_PER_TOKEN,
+    RULE_BASED,
     UNITS,
     Aide,
     BreakEven,
@@ -29,7 +31,8 @@ from sharp.llm import (
     shared_functions,
     single_call,
 )
-from sharp.llm.estimate import INSTRUCTION_TOKENS, PROGRAM_TOKENS, estimate
+from sharp.llm.estimate import PromptSizes, estimate, prompt_sizes
+from sharp.problems import Problem, render_description
 from sharp.runs.configure import problem_of
 from sharp.runs.creation import load_cards, resolve_dataset, with_known_target
 
@@ -46,7 +49,7 @@ def plan(config: RunConfig) -> dict[str, Any]:
     wanted = config.target
     if config.evaluation.data is not None and config.evaluation.data.is_file():
         config = with_known_target(config, resolve_dataset(config, problem_of(config)))
-    guess = estimate(size_of(config))
+    guess = estimate(size_of(config), sizes_of_prompts(config, problem_of(config), cards))
     prices = prices_of(config, cards)
     spent = guess.dollars(prices)
     # Best-of-N writes the same candidates, so genesis is no extra cost of judging them.
@@ -126,6 +129,10 @@ _INSTEAD = {
 }
 
 
+# A candidate with what a prompt puts about it.
+_HEADED = "### Candidate c000 (numerical)\n\n```python\n{}\n```\n\n"
+
+
 def context_plan(
     config: RunConfig, cards: Mapping[str, ModelCard], codes: Sequence[str] = ()
 ) -> Iterator[str]:
@@ -136,26 +143,40 @@ def context_plan(
     if config.method != "pde-sharp" or config.synthesis.mode != "tournament":
         return
     number = len(codes) or config.genesis.candidates + len(config.genesis.start)
+    problem = problem_of(config)
     for name, judges in Counter(config.models.judges).items():
         card = cards[name]
         answer = config.sampling.judge.max_tokens or card.sampling_for("judge").max_tokens
-        programs = PROGRAM_TOKENS.expected * number
+        sizes = sizes_of_prompts(config, problem, cards, card.bytes_per_token)
+        programs = sizes.program.expected * number
         if codes:
             shared = shared_functions(codes)
             shown = [
                 Message("user", text)
-                for text in (listed_functions(shared), *(abridged(c, shared) for c in codes))
+                for text in (listed_functions(shared), *(_HEADED.format(abridged(c, shared)) for c in codes))
             ]
             programs = count_tokens(shown, card.bytes_per_token)
-        needed, room = INSTRUCTION_TOKENS.expected + programs, card.context - answer
+        needed, room = sizes.first + programs, card.context - answer
         asked = f"First turn of {judges} judge{'s' * (judges > 1)}, {name}"
-        line = f"{asked}: about {needed:,.0f} tokens for {number} programs; "
+        line = f"{asked}: about {round(needed, -2):,.0f} tokens for {number} programs; "
         if needed <= room:
             yield f"{line}{room:,} fit beside the answer"
             continue
-        fit = max(0, int((room - INSTRUCTION_TOKENS.expected) / (programs / number)))
+        fit = max(0, int((room - sizes.first) / (programs / number)))
         held = f"about {fit} program{'s' * (fit != 1)}"
         yield f"{line}only {room:,} fit beside the answer, {held}: {_INSTEAD[config.context.policy]}"
+
+
+def sizes_of_prompts(
+    config: RunConfig,
+    problem: Problem,
+    cards: Mapping[str, ModelCard],
+    bytes_per_token: float = BYTES_PER_TOKEN,
+) -> PromptSizes:
+    """Return the sizes of the prompts of a run, by the problem's description and who writes its programs."""
+    description = Message("user", render_description(problem))
+    alike = all(cards[name].kind == RULE_BASED for name in config.models.authors)
+    return prompt_sizes(count_tokens([description], bytes_per_token), alike=alike)
 
 
 def _budgets(config: RunConfig, guess: Estimate, dollars: EstimateRange | None) -> list[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -26,8 +26,8 @@ from sharp.llm import (
     TokenUsage,
     dollars,
 )
-from sharp.llm.estimate import INSTRUCTION_TOKENS, PROGRAM_TOKENS, estimate
-from sharp.runs import count_jobs, prices_of, size_of
+from sharp.llm.estimate import PromptSizes, estimate
+from sharp.runs import count_jobs, prices_of, size_of, sizes_of_prompts
 
 # Before anything has been measured: the share of its time limit that an evaluation takes.
 _SHARE_OF_LIMIT = 0.1
@@ -81,7 +81,8 @@ class SweepEstimate:
 
 def estimate_sweep(plan: SweepPlan, library: ResourceCache, cluster: ClusterProfile | None) -> SweepEstimate:
     """Return what the unfinished cells need; cells that have begun count as a whole."""
-    estimator = _Estimator(library, _measured_seconds(plan), _measured_trials(plan))
+    sizes = _Sizes(library)
+    estimator = _Estimator(library, sizes, _measured_seconds(plan), _measured_trials(plan))
     needs = [estimator.needs(cell, plan.shares.get(cell.id)) for cell in plan.unfinished_cells]
     sums = {name: _sum(spans[name] for spans, _ in needs) for name in _SPANS}
     prices = [price for _, price in needs]
@@ -100,7 +101,7 @@ def estimate_sweep(plan: SweepPlan, library: ResourceCache, cluster: ClusterProf
             seconds.expected,
         ),
         gpu_hours=None if cluster is None else _times(seconds, cluster.role("evaluate").gpus / 3600),
-        contexts=tuple(_small_contexts(plan, library)),
+        contexts=tuple(_small_contexts(plan, library, sizes)),
         assumptions=(*estimator.assumptions(), *_cluster_assumptions(cluster)),
     )
 
@@ -207,13 +208,33 @@ _Needs = tuple[Mapping[str, EstimateRange], EstimateRange | None]
 """What one cell needs, by the names of `_SPANS`, and its dollars."""
 
 
+class _Sizes:
+    """Sizes of prompts, once for each problem and its authors."""
+
+    def __init__(self, library: ResourceCache) -> None:
+        self._library = library
+        self._known: dict[tuple[Any, ...], PromptSizes] = {}
+
+    def __call__(self, config: RunConfig) -> PromptSizes:
+        key = (config.problem, config.evaluation.coarsen, config.models.authors)
+        if key not in self._known:
+            library = self._library
+            self._known[key] = sizes_of_prompts(config, library.problem_of(config), library.cards_of(config))
+        return self._known[key]
+
+
 class _Estimator:
     """Estimates cells; the same sizes and prices once."""
 
     def __init__(
-        self, library: ResourceCache, seconds: Mapping[str, float], trials: Mapping[str, tuple[float, ...]]
+        self,
+        library: ResourceCache,
+        sizes: _Sizes,
+        seconds: Mapping[str, float],
+        trials: Mapping[str, tuple[float, ...]],
     ) -> None:
         self._library = library
+        self._sizes = sizes
         self._seconds = seconds
         self._trials = trials
         self._assumptions: dict[str, None] = {}
@@ -223,7 +244,7 @@ class _Estimator:
         """Return what a cell needs, less what another gives it."""
         if cell.config.trial is not None:
             return self._trial(cell.config)
-        guess = self._estimate(size_of(cell.config))
+        guess = self._estimate(size_of(cell.config), self._sizes(cell.config))
         self._assumptions |= dict.fromkeys(guess.assumptions)
         given = _given(cell.config, share, guess)
         rest = _less(guess, given)
@@ -288,24 +309,22 @@ def _measured_trials(plan: SweepPlan) -> dict[str, tuple[float, ...]]:
     return {policy: tuple(map(fmean, zip(*rows, strict=True))) for policy, rows in found.items()}
 
 
-def _small_contexts(plan: SweepPlan, library: ResourceCache) -> Iterator[str]:
+def _small_contexts(plan: SweepPlan, library: ResourceCache, sizes: _Sizes) -> Iterator[str]:
     """Yield a line for each author whose context does not hold a prompt with one program beside the answer."""
-    cards = {
-        name: card for cell in plan.unfinished_cells for name, card in library.cards_of(cell.config).items()
-    }
-    authors = Counter(
-        (name, cell.config.sampling.genesis.max_tokens or cards[name].sampling_for("genesis").max_tokens)
-        for cell in plan.unfinished_cells
-        for name in cell.config.models.authors
-        if name in cards
-    )
-    writing, repairing = INSTRUCTION_TOKENS.expected, INSTRUCTION_TOKENS.expected + PROGRAM_TOKENS.expected
-    for (name, answer), cells in authors.items():
-        card = cards[name]
-        room = card.context - answer
+    configs = [cell.config for cell in plan.unfinished_cells if cell.config.trial is None]
+    cards = {name: card for config in configs for name, card in library.cards_of(config).items()}
+    authors = defaultdict[tuple[str, int], list[PromptSizes]](list)
+    for config in configs:
+        for name in config.models.authors:
+            longest = config.sampling.genesis.max_tokens or cards[name].sampling_for("genesis").max_tokens
+            authors[name, longest].append(sizes(config))
+    for (name, answer), listed in authors.items():
+        card, size = cards[name], max(listed, key=lambda each: each.first)
+        room, writing = card.context - answer, size.other.expected
+        repairing = writing + size.program.expected
         if card.kind != RULE_BASED and room < repairing:
             yield (
-                f"{card.name}, author in {plural(cells, 'cell')}: {room:,} of {card.context:,} tokens are left "
+                f"{card.name}, author in {plural(len(listed), 'cell')}: {room:,} of {card.context:,} tokens are left "
                 f"beside the answer, and a prompt has about {writing:,.0f}, one with a program to repair "
                 f"{repairing:,.0f}. A run stops at a prompt that does not fit; shorter answers "
                 "(sampling.genesis.max_tokens) leave more room."

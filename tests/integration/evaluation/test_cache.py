@@ -33,7 +33,7 @@ def key(samples: tuple[int, int] = (4, 8), truth: str | None = None, **changes: 
 
 
 def entry(request: EvaluationRequest = REQUEST, **changes: Any) -> CacheEntry:
-    made = CacheEntry.now(TaskResult(replace(evaluation(request), **changes), b"picture\n\0"), request.code)
+    made = CacheEntry.now(TaskResult(replace(evaluation(request), **changes), b"picture\n\0"))
     return replace(made, measured_at="2026-01-02T03:04:05+00:00")
 
 
@@ -52,12 +52,6 @@ def test_an_entry_comes_back_as_it_was(cache, file):
     cache.put(KEY, entry())
     assert cache.get(KEY) == entry()
     assert [path.name for path in file.parent.iterdir()] == [file.name]
-
-
-def test_the_key_ignores_comments_docstrings_and_layout():
-    same = '"""Another."""\n# words\n' + REQUEST.code.split('"""', 2)[2].replace("0.1", "( 0.1 )")
-    assert key(code=same) == key()
-    assert key(code=same.replace("0.1", "0.2")) != key()
 
 
 @pytest.mark.parametrize(
@@ -101,17 +95,9 @@ def test_any_name_of_a_module_gives_a_key(name):
     assert key(code=f"import {name}\n")
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        *("print(__doc__)", "import inspect", "open(__file__)", "np.fromfile('solver.py')", "f = getattr"),
-        *("sys._getframe(1)", "solver.__code__.co_firstlineno", "import linecache as l"),
-    ],
-)
-def test_a_program_that_may_read_itself_is_known_by_its_exact_text(line):
-    code = f"{line}\ndef solver():\n    pass\n"
-    assert key(code=code) == key(code=code)
-    assert key(code=code) != key(code=f"{code}# comment\n")
+def test_programs_that_differ_in_comments_alone_may_read_them_and_so_are_two():
+    code = "import numpy as np\nlast = np.memmap('sol' + 'ver.py')[-2]\ndef solver():\n    return last\n"
+    assert key(code=f"{code}# 1\n") == key(code=f"{code}# 1\n") != key(code=f"{code}# 2\n")
 
 
 def test_a_gpu_is_another_machine(tmp_path, monkeypatch):
@@ -125,17 +111,10 @@ def test_a_gpu_is_another_machine(tmp_path, monkeypatch):
     assert machine_class()["device"] == "cpu"
 
 
-def test_a_failure_serves_the_same_text_only_for_its_message_names_lines():
-    crashed = replace(REQUEST, code=program(0.1, crash="boom"))
-    assert entry(crashed).serves(crashed.code, "auto")
-    assert not entry(crashed).serves(f"# first line\n{crashed.code}", "auto")
-    assert entry().serves(f"# first line\n{REQUEST.code}", "auto")
-
-
 def test_a_timeout_serves_its_own_machine_only():
     late = {"failure": CandidateFailure("timeout", "It took too long."), "scores": None}
-    assert entry(**late, environment=HERE).serves(REQUEST.code, "auto")
-    assert not entry(**late, environment={"hostname": "elsewhere"}).serves(REQUEST.code, "auto")
+    assert entry(**late, environment=HERE).serves("auto")
+    assert not entry(**late, environment={"hostname": "elsewhere"}).serves("auto")
 
 
 @pytest.mark.parametrize(
@@ -148,7 +127,7 @@ def test_a_timeout_serves_its_own_machine_only():
     ],
 )
 def test_what_an_unconfined_program_scored_elsewhere_does_not_count(measured, tier, serves):
-    assert entry(environment=measured).serves(REQUEST.code, tier) is serves
+    assert entry(environment=measured).serves(tier) is serves
 
 
 def damage(data: bytes) -> dict[str, bytes]:
@@ -212,7 +191,7 @@ def use(root: Path, own: int) -> list[str]:
     logging.getLogger("sharp").addHandler(heard)
     for turn in range(20):
         number = (own + turn) % 3
-        cache.put(f"{number:064x}", CacheEntry(evaluation(REQUEST), bytes([number]) * 50_000, "now", "text"))
+        cache.put(f"{number:064x}", CacheEntry(evaluation(REQUEST), bytes([number]) * 50_000, "now"))
         for other in range(3):
             found = cache.get(f"{other:064x}")
             if found is not None and found.picture != bytes([other]) * 50_000:
@@ -271,6 +250,6 @@ def test_where_the_cache_is(tmp_path, monkeypatch):
 def test_numbers_that_json_does_not_have_come_back(cache):
     odd = evaluation(REQUEST)
     odd = replace(odd, scores=replace(odd.scores, max_error=float("inf")))
-    cache.put(KEY, CacheEntry.now(TaskResult(odd), REQUEST.code))
+    cache.put(KEY, CacheEntry.now(TaskResult(odd)))
     found: Evaluation = cache.get(KEY).evaluation
     assert found == odd

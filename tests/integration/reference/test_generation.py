@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import h5py
 import numpy as np
@@ -281,6 +282,14 @@ def test_data_of_the_secret_seed_differ_between_installations_and_do_not_tell_it
     assert (
         ensure_dataset(ADVECTION, samples=1, seed=None, kind="pdebench").attrs["seed"] == first.attrs["seed"]
     )
+
+
+def test_the_secret_seed_of_another_user_is_left_alone_and_the_variable_named(monkeypatch):
+    monkeypatch.delenv("SHARP_SECRET_SEED", raising=False)
+    ensure_dataset(ADVECTION, samples=1, seed=None)
+    monkeypatch.setattr(Path, "read_text", Mock(side_effect=PermissionError))
+    with pytest.raises(DataError, match="secret-seed: only its owner may read it; set SHARP_SECRET_SEED"):
+        ensure_dataset(ADVECTION, samples=1, seed=None)
 
 
 def test_a_secret_seed_that_is_no_number_is_refused(monkeypatch):

@@ -5,6 +5,7 @@ import pytest
 from scipy.special import jn_zeros, jv
 
 from sharp.problems.domains import RoundDomain
+from sharp.solvers.driver import SolveOptions, solve_problem
 from sharp.solvers.polar import Polar, PolarGrid
 from tests.helpers.solvers.plane_systems import (
     ANNULUS,
@@ -191,3 +192,13 @@ def test_tones_of_a_drum_are_squared_zeros_of_bessel_functions():
 def test_it_refuses_a_square():
     system = steady("lap(u) = 0", SQUARE, dirichlet("0"))
     assert POLAR.unsupported_reason(system) == "the domain is no disk or annulus"
+
+
+def test_a_thin_ring_is_solved_with_its_exact_solution() -> None:
+    exact = "log(x**2 + y**2)/2/log(1.001)"
+    known = {"kind": "exact", "value": {"u": exact}}
+    ring = {"type": "annulus", "inner": 1, "outer": 1.001}
+    problem = steady(
+        "lap(u) = 0", ring, dirichlet("0", "inner"), dirichlet("1", "outer"), reference=known
+    ).problem
+    assert solve_problem(problem, SolveOptions(time_limit=10, clock="cpu")).verdict.verified

@@ -75,8 +75,8 @@ def test_kinds_have_to_agree() -> None:
         ({}, "expected a list of steps"),
         ([], "expected a list of steps"),
         (["add"], "step 1: expected an object with a tool"),
-        ([{"tool": "add", "argument": 1}], "unknown keys argument; valid keys: id, tool, inputs, why"),
-        ([{"tool": "add", "inputs": ["a.number"]}], "expected inputs as an object of ports"),
+        ([{"tool": "add", "argument": [1]}], "unknown keys argument; valid keys: id, tool, inputs, why"),
+        ([{"tool": "add", "inputs": [1]}], "expected inputs as an object of ports"),
         (
             [{"tool": "add", "inputs": {"terms": "the sum of a.number and b.number."}}],
             "expected a result such as",

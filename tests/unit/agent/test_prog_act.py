@@ -220,6 +220,8 @@ async def test_a_new_plan_knows_what_was_tried_and_why_it_failed(tmp_path: Path)
     assert (course.ending, root(course)) == ("solved", 4.0)
     again = script.told("planner")[1]
     assert '  - before: {"value": -71.0}: {"value": -71.0}' in again
+    # Equation 3: the tools, inputs and parameters of the plan that was given up, and what came of them.
+    assert '- root: square_root of {"number": ["sum.number"]} with {}, failed: ' in again
     assert "- root (square_root) failed: square_root: expected a number of at least 0, found -61" in again
     assert "- still negative (a: other)" in again
     assert '- {"value": -71.0}: {"value": -71.0}' in script.told("a")[3]

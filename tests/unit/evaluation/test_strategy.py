@@ -70,6 +70,56 @@ PROGRAMS = {
         "numerical",
         "from scipy.sparse.linalg import spsolve\ndef solver(a):\n    return [spsolve(b, f) for b in a]",
     ),
+    "Runge-Kutta by stages": (
+        "numerical",
+        "def solver(u0, t, nu):\n    u = u0\n    for i in range(9):\n        h = (t[i + 1] - t[i]) / 9\n"
+        "        k1 = f(u)\n        k2 = f(u + h / 2 * k1)\n        u = u + h * k2\n    return u",
+    ),
+    "conjugate gradients": (
+        "numerical",
+        "def solver(a):\n    x = r = p = 1 - a\n    for _ in range(99):\n        q = apply(a, p)\n"
+        "        x = x + (r * r) / (p * q) * p\n        r = r - q\n        p = r + p / q\n    return x",
+    ),
+    "exponential steps of any name": (
+        "hybrid",
+        "def solver(u0, t, nu):\n    v = u0\n    for i in range(9):\n        h = (t[i + 1] - t[i]) / 50\n"
+        "        E = np.exp(L * h)\n        for _ in range(50):\n            v = E * v + h * E * slope(v)\n"
+        "    return v",
+    ),
+    "two exact parts, one after the other": (
+        "hybrid",
+        "def advance(u, nu, rho, gap):\n    heat, e = np.exp(-nu * k**2 * gap), np.exp(-rho * gap)\n"
+        "    def body(_, w):\n        w = np.fft.irfft(heat * np.fft.rfft(w))\n        return w / (w + (1 - w) * e)\n"
+        "    return lax.fori_loop(0, 8, body, u)\n"
+        "def solver(u0, t, nu, rho):\n    out = [u0]\n    for i in range(9):\n"
+        "        out.append(advance(out[-1], nu, rho, (t[i + 1] - t[i]) / 8))\n    return out",
+    ),
+    "a linear step that is implicit": (
+        "numerical",
+        "def solver(u0, t, nu, rho):\n    out = [u0]\n    for gap in np.diff(t):\n        h = gap / 64\n"
+        "        right = np.fft.rfft(out[-1] + h * rho * out[-1])\n"
+        "        out.append(np.fft.irfft(right / (1 - h * lam)))\n    return out",
+    ),
+    "a state in an object": (
+        "numerical",
+        "class March:\n    def step(self, h):\n        self.u = self.u - h * self.flux(self.u)\n"
+        "def solver(u0, t, nu):\n    march = March(u0)\n    for h in np.diff(t):\n        march.step(h)\n"
+        "    return march.u",
+    ),
+    "a result that is made anew for each time": (
+        "analytical",
+        "def solver(u0, t, beta):\n    out = []\n    for now in t:\n        v = np.fft.rfft(u0)\n"
+        "        v = v * np.exp(-2j * np.pi * k * beta * now)\n        v = np.fft.irfft(v)\n        out.append(v)\n"
+        "    return out",
+    ),
+    "Cole-Hopf in other factors": (
+        "transformed",
+        "def solver(u0, t, nu):\n    theta = np.exp(-0.5 * np.cumsum(u0) * dx / nu)\n    return spread(theta, t)",
+    ),
+    "a kernel of heat is no transformation": (
+        "analytical",
+        "def solver(u0, t, nu):\n    return [np.exp(-(x - y)**2 / (4 * nu * s)) @ u0 for s in t]",
+    ),
     "no program": ("numerical", "def solver("),
 }  # fmt: skip
 

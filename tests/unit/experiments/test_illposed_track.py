@@ -10,6 +10,7 @@ import pytest
 
 import sharp
 from sharp.errors import SpecificationError
+from sharp.problems import in_other_styles
 from sharp.problems.cases import list_cases, list_ill_posed, load_ill_posed, parse_ill_posed
 
 CASES = sorted(list_ill_posed())
@@ -53,6 +54,16 @@ def test_the_track_covers_each_kind_several_times() -> None:
         "chinese",
         "incomplete",
     }
+
+
+def test_every_case_is_stated_in_five_styles_and_no_two_statements_are_the_same() -> None:
+    said = {name: in_other_styles(load_ill_posed(name).statements) for name in CASES}
+    five = {"plain", "words", "typos", "scrambled", "distracting"}
+    assert {name: five - {each.style for each in stated} for name, stated in said.items()} == {
+        name: set() for name in CASES
+    }
+    texts = Counter(each.text for stated in said.values() for each in stated)
+    assert {text for text, count in texts.items() if count > 1} == set()
 
 
 def test_every_kind_has_one_verdict() -> None:

@@ -44,6 +44,7 @@ def test_a_row_has_a_command_that_exists_or_a_reason(row: list[str]) -> None:
             return
         command = command.get_command(context, word)
         assert command is not None, how
+    assert not isinstance(command, Group), f"{how} only lists commands"
 
 
 def test_every_published_value_is_of_a_place_that_the_page_lists() -> None:

@@ -24,6 +24,7 @@ from sharp.experiments.sweeps.fingerprint import ResourceCache
 from sharp.experiments.tables import shown
 from sharp.llm.cards import RULE_BASED
 from sharp.yaml_documents import read_document
+from tests.helpers import ROOT
 from tests.helpers.experiments.made import STUDY, VIEW, planned, tried, written
 
 SHIPPED = sorted(list_studies())
@@ -251,6 +252,44 @@ def test_every_published_value_is_that_of_the_cell_that_it_names(name: str) -> N
                 each.line,
                 column,
             )
+
+
+PAPER = ROOT.parent / "shared" / "papers" / "pde-sharp.txt"
+"""The text of the paper, where it lies beside the checkout."""
+# Where values stand in sentences: by place and line, the words around them.
+PROSE = {
+    ("section 4", "Experimental Setup"): r"CodePDE-R executes (44) with refinements",
+    (
+        "section 4.1",
+        "all 32 initial solver candidates",
+    ): r"directing (all) 32 initial solver candidates toward hybrid",
+    ("section 4.2", "PDE-SHARP"): r"PDE-SHARP averages (0\.33) debugging iterations per solver execution",
+    ("appendix A.3.5", "CodePDE"): r"generating (32) solver samples with best-of-32",
+    **{
+        (
+            "appendix B.2.2",
+            line,
+        ): r"The default framework and the variant without tournaments both achieve (100%)"
+        for line in ("default framework", "the variant without tournaments")
+    },
+}
+
+
+@pytest.mark.skipif(not PAPER.is_file(), reason="the text of the paper is not part of the package")
+def test_rows_and_sentences_stand_in_the_text_of_the_paper() -> None:
+    text = PAPER.read_text(encoding="utf-8")
+    for row in PRINTED_TABLES.read_text(encoding="utf-8").splitlines():
+        _, _, label, *cells = row.split("\t")
+        assert re.search(r"[^\w\n]{1,12}".join(map(re.escape, cells)), text), (label, cells)
+    of_prose = {}
+    for name in PRINTED:
+        for each in read_study(name).study.published.figures:
+            if not each.table.startswith("Table"):
+                of_prose[each.table, each.line] = [*each.values.values()]
+    found = {place: re.search(words, text) for place, words in PROSE.items()}
+    assert of_prose == {
+        place: [1.0 if said[1] == "all" else _number(said[1])] for place, said in found.items() if said
+    }
 
 
 def test_every_cell_of_the_papers_tables_of_errors_is_entered() -> None:

@@ -3,7 +3,7 @@ from datetime import date
 import pytest
 
 from sharp.llm.cards import Price
-from sharp.llm.estimate import ANSWER_TOKENS, EstimateRange, PdeSharp, estimate
+from sharp.llm.estimate import ANSWER_TOKENS, TYPICAL_SIZES, EstimateRange, PdeSharp, estimate
 
 PRICE = Price(prompt=1.0, cached=0.1, completion=10.0, date=date(2025, 8, 7), source="a list")
 PURPOSES = ("analysis", "genesis", "judge", "debug", "reporter")
@@ -57,7 +57,7 @@ def test_options_add_calls() -> None:
 def test_judges_read_all_candidates() -> None:
     few, many = estimate(PdeSharp(candidates=8)), estimate(PdeSharp(candidates=32))
     grown = many.prompt_tokens["judge"].expected - few.prompt_tokens["judge"].expected
-    assert grown == pytest.approx(many.calls["judge"].expected * 24 * 1500)
+    assert grown == pytest.approx(many.calls["judge"].expected * 24 * TYPICAL_SIZES.program.expected)
     assert many.prompt_tokens["debug"] == few.prompt_tokens["debug"]
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,11 +13,14 @@ import pytest
 from hpc.journal import EffectRecord
 from sharp.config import RunConfig
 from sharp.errors import ContextExceeded
-from sharp.llm import ChatRequest, load_card
+from sharp.llm import ChatRequest, count_tokens, extract_code, load_card
 from sharp.methods.pde_sharp import pde_sharp
-from sharp.runs.plan import context_plan
+from sharp.problems import list_problems
+from sharp.runs.plan import context_plan, sizes_of_prompts
 from sharp.runs.readings import readings
-from sharp.tournament.reading import share_out
+from sharp.tournament.reading import ReadingPlan, share_out
+from sharp.tournament.run_context import system_prompt
+from sharp.tournament.selection import _Pool
 from sharp.tournament.state import Tournament
 from tests.helpers.models.scripted import (
     ScriptedEffects,
@@ -27,6 +32,7 @@ from tests.helpers.models.scripted import (
     session,
 )
 
+RECORDED = json.loads((Path(__file__).parent / "recorded_replies.json").read_bytes())  # the first 11: Burgers
 POOL = [f"c{number:03d}" for number in range(1, 33)]
 
 
@@ -148,25 +154,53 @@ async def test_the_record_alone_tells_what_judges_have_read(policy: str) -> None
     assert said(effects) == wanted
 
 
+def first_turn(line: str) -> int:
+    return int(re.search(r"about ([\d,]+) tokens", line)[1].replace(",", ""))
+
+
 def test_the_plan_says_whether_a_first_turn_fits():
     cards = {"local": load_card("local"), "o3": load_card("o3")}
     config = RunConfig.model_validate(
         {
-            "problem": "burgers",
-            "models": {"judges": ["local", "o3", "local"]},
+            "problem": "navier-stokes",
+            "models": {"generator": "local", "judges": ["local", "o3", "local"]},
             "context": {"policy": "summaries"},
         }
     )
     small, large = context_plan(config, cards)
-    assert small.startswith(
-        "First turn of 2 judges, local: about 50,000 tokens for 32 programs; only 24,576 fit"
-    )
+    assert small.startswith("First turn of 2 judges, local: about 37,")
+    assert " tokens for 32 programs; only 24,576 fit" in small
     assert "summaries stand in place" in small
-    assert large.startswith("First turn of 1 judge, o3: about 50,000 tokens")
+    assert large.startswith("First turn of 1 judge, o3: about ")
     assert large.endswith("fit beside the answer")
     short, _ = context_plan(config, cards, [program(0.1, str(number)) for number in range(32)])
     assert short.endswith("24,576 fit beside the answer")
     assert [*context_plan(RunConfig.model_validate({"problem": "burgers", "method": "aide"}), cards)] == []
+
+
+@pytest.mark.parametrize("problem", list_problems())
+def test_what_a_first_turn_says_beside_programs_is_known_before(problem: str) -> None:
+    told = session(ScriptedEffects(lambda path, request: ""), problem=problem)
+    nothing = _Pool(told, Tournament(problem), 1, (), {}).prompt(ReadingPlan(()))
+    said = count_tokens([system_prompt("synthesis/system"), nothing])
+    sizes = sizes_of_prompts(told.config, told.problem, told.cards)
+    assert said == pytest.approx(sizes.first, rel=0.15)
+
+
+def test_programs_of_a_strong_model_are_about_as_long_as_planned() -> None:
+    codes = [
+        extract_code(one["reply"]) for one in RECORDED[:11] if one["stage"] == "genesis" and one["meaning"]
+    ]
+    config = RunConfig.model_validate(
+        {
+            "problem": "burgers",
+            "models": {"generator": "o3", "judges": ["o3"]},
+            "genesis": {"candidates": len(codes)},
+        }
+    )
+    (before,), (after,) = (context_plan(config, {"o3": load_card("o3")}, known) for known in ((), codes))
+    assert len(codes) == 5
+    assert 1 <= first_turn(before) / first_turn(after) <= 1.25
 
 
 async def test_the_policy_error_stops() -> None:

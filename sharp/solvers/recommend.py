@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sharp.error_messages import valid_values
 from sharp.errors import ConfigurationError
+from sharp.problems import BoxDomain
 from sharp.solvers.method import NumericalMethod
 from sharp.solvers.system import FirstOrderSystem
 from sharp.solvers.traits import Situation, SolutionRegularity
@@ -155,11 +156,11 @@ def _placed(order: list[str], situation: Situation, modes: int, dimension: int) 
 
 def _refusal(system: FirstOrderSystem, method: NumericalMethod) -> str | None:
     """Return why a method cannot solve a system; what only weak forms can express is told here for all others."""
-    if system.constrained and set(system.space) > set(system.periodic) and not _is_plane(system):
+    if system.constrained and not _has_elements(system):
         return (
             f"{_constrained_names(system)} is there for a constraint, as the pressure of an incompressible flow is: "
-            "that is solved in plane domains that repeat nowhere and, in time, in boxes that repeat along every "
-            "axis; state a plane section of the problem, or one of these boxes"
+            "that is solved in plane domains that repeat nowhere, in boxes that repeat along every axis and, if "
+            "steady, in other boxes; state a plane section of the problem, or one of these boxes"
         )
     constraints = getattr(method, "takes_constraints", False)
     if not getattr(method, "weak_forms", False):
@@ -174,8 +175,11 @@ def _refusal(system: FirstOrderSystem, method: NumericalMethod) -> str | None:
     return method.unsupported_reason(system)
 
 
-def _is_plane(system: FirstOrderSystem) -> bool:
-    return len(system.space) < 3 and not system.periodic
+def _has_elements(system: FirstOrderSystem) -> bool:
+    """Whether some method here has pressures that go with velocities in such a domain."""
+    plane = len(system.space) < 3 and not system.periodic
+    steady_box = system.steady and isinstance(system.problem.domain, BoxDomain)
+    return plane or steady_box or set(system.space) == set(system.periodic)
 
 
 def _constrained_names(system: FirstOrderSystem) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sharp.problems import BoxDomain
+from sharp.problems import BoxDomain, has_accepted_jump
 from sharp.solvers.axes import Axis, ChebyshevAxis, FourierAxis, GradedAxis, UniformAxis
 from sharp.solvers.boxes import BoxGrid
 from sharp.solvers.collocation_driver import solve_collocated
@@ -76,6 +76,8 @@ class Chebyshev(_OnBoxes):
             return "not every field has a time derivative, and it advances those that have"
         if any(condition.component in system.constrained for condition in system.conditions):
             return "a pressure is given at the boundary, where it has no nodes"
+        if system.constrained and has_accepted_jump(system.problem):
+            return "velocities jump where walls meet, and pressures grow beyond all polynomials there"
         return super().unsupported_reason(system)
 
     def resolution_sequence(self, system: FirstOrderSystem) -> tuple[int, ...]:

@@ -16,7 +16,7 @@ from sharp.solvers.exact import exact_errors
 from sharp.solvers.fem import FemSystem, FiniteElements, element_space
 from sharp.solvers.grid import Array
 from sharp.solvers.matrices import Solve, factorise_bordered
-from sharp.solvers.method import NEVER, Deadline
+from sharp.solvers.method import NEVER, Deadline, load_method
 from sharp.solvers.solution import Solution
 from sharp.solvers.steady import solve_steady
 from sharp.solvers.system import UnsupportedProblem, system_of
@@ -173,6 +173,14 @@ def test_pressures_of_two_degrees_less_than_velocities_go_with_polynomials(place
     assert errors.l2 < 1e-7
 
 
+def test_velocities_that_jump_at_corners_are_not_for_polynomials() -> None:
+    lids = [("y = 1", "dirichlet", "u", "1"), ("y = 1", "dirichlet", "v", "0")]
+    more = "parameters: {nu: 1}\nmean: {p: 0}\nallow: [corner-jump]\ncoefficients: {fx: 0, fy: 0}\n"
+    cavity = problem(STOKES, [*lids, *walls("0", "0", "x = 0", "x = 1", "y = 0")], more=more)
+    reason = load_method("chebyshev").unsupported_reason(system_of(cavity))
+    assert reason == "velocities jump where walls meet, and pressures grow beyond all polynomials there"
+
+
 def test_a_pressure_without_level_is_asked_for_and_flow_that_does_not_balance_is_refused() -> None:
     assert kinds(stokes(more="")) == ["undetermined-constant"]
     inflow = walls("y*(1-y)", "0", "x = 0") + walls("0", "0", "x = 1", "y = 0", "y = 1")
@@ -274,11 +282,11 @@ def test_a_minimal_surface_is_found() -> None:
     assert 0.05 < middle < 0.3
 
 
-def test_flow_in_space_is_refused_in_one_sentence_that_says_what_is_solved() -> None:
-    equations = [f"-lap({field}) + p_{axis} = 0" for field, axis in zip("uvw", "xyz", strict=True)]
+def test_flow_in_space_and_time_is_refused_in_one_sentence_that_says_what_is_solved() -> None:
+    equations = [f"{field}_t - lap({field}) + p_{axis} = 0" for field, axis in zip("uvw", "xyz", strict=True)]
     cube = "{type: box, bounds: {x: [0, 1], y: [0, 1], z: [0, 1]}}"
     held = [("all", "dirichlet", field, "y*z" if field == "u" else "0") for field in "uvw"]
-    more = "coordinates: {space: [x, y, z]}\nmean: {p: 0}"
+    more = "coordinates: {space: [x, y, z], time: t}\ntime: [0, 1]\ninitial: {u: y*z, v: 0, w: 0}\nmean: {p: 0}"
     given = problem([*equations, "u_x + v_y + w_z = 0"], held, "u, v, w, p", cube, more)
     found = solve_problem(given)
     assert found.verdict.status == "unsolved"

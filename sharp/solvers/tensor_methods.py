@@ -70,6 +70,9 @@ class Chebyshev(_OnBoxes):
 
     def unsupported_reason(self, system: FirstOrderSystem) -> str | None:
         """It takes boxes with an axis that has ends; flows are to be steady, with pressures free at the boundary."""
+        return super().unsupported_reason(system) or self._unfit(system)
+
+    def _unfit(self, system: FirstOrderSystem) -> str | None:
         if not _ends(system):
             return "every axis is periodic, which is what the method fourier is for"
         if system.inertia is not None:
@@ -78,7 +81,7 @@ class Chebyshev(_OnBoxes):
             return "a pressure is given at the boundary, where it has no nodes"
         if system.constrained and has_accepted_jump(system.problem):
             return "velocities jump where walls meet, and pressures grow beyond all polynomials there"
-        return super().unsupported_reason(system)
+        return None
 
     def resolution_sequence(self, system: FirstOrderSystem) -> tuple[int, ...]:
         """Nodes along each axis."""

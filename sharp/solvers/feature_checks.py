@@ -37,7 +37,8 @@ from sharp.solvers.system import covered
 # The least radius of a shell, as a share of the extent: below it, differences are rounding.
 _LEAST = 1e-7
 # Where points of a shell lie, as shares of its radius, and the steps of differences there: stencils reach four steps.
-_INSIDE = (0.55, 0.8)
+# Round shares would meet other features at round distances, as the tick of a clock does.
+_INSIDE = (0.5527, 0.8063)
 _STEPS = (1 / 8, 1 / 32)
 # By these factors steps are finer where more than this share of the terms does not balance.
 _FINER = (1 / 16, 1 / 256)

@@ -313,6 +313,17 @@ def test_a_wave_of_many_periods_raises_no_false_alarm() -> None:
     assert max(each.value for each in initial_residuals(problem, solution)) < 1e-3
 
 
+def test_a_pulse_at_a_round_distance_from_another_raises_no_false_alarm() -> None:
+    pulses = "sin(pi*x)*(exp(-((t - 0.5)/1e-4)**2) + 10*exp(-((t - 0.7)/1e-5)**2))"
+    problem = heated(f"pi**2*u + {pulses}", initial="0", accuracy=1e-4)
+
+    def exact(points: Array, times: Array) -> Array:
+        grown = sum(1e-4 * (1 + erf((times - at) / width)) for at, width in ((0.5, 1e-4), (0.7, 1e-5)))
+        return np.sqrt(np.pi) / 2 * (grown[:, None] * np.sin(np.pi * points[:, 0]))[None]
+
+    assert (equations_at_features(problem, DiscreteSolution("exact", 1, exact, 1)) or 0) < 1e-3
+
+
 def test_a_wedge_whose_data_depend_on_the_angle_raises_no_false_alarm() -> None:
     wedge = {"type": "sector", "radius": 1, "angles": [0, "2*pi/3"]}
     held = ["start: dirichlet u = 0", "end: dirichlet u = 0", "outer: dirichlet u = sin(1.5*atan2(y, x))"]

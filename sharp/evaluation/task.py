@@ -150,8 +150,10 @@ def _checks_unannounced(
 
     So no program can know in a smoke run that it is one, and what it answers to few samples is compared with what it
     answers to all. Whether, and with how many, is drawn: the rarer the longer a run takes, as few samples may take as
-    long as many, and large parts cost no more together than small ones.
+    long as many, and large parts cost no more together than small ones. Where no smoke runs are made, nothing is.
     """
+    if not task.smoke:
+        return ()
     chance = np.random.default_rng(secrets.randbits(64))
     if chance.random() >= min(_CHECKED, _CHECK_S / run.completed.wall_s):
         return ()

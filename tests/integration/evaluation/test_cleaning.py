@@ -11,7 +11,7 @@ import pytest
 from sharp.evaluation.scratch import clear_away
 from tests.helpers.evaluation.deep_folders import nest
 
-_PATIENCE_S = 20
+_PATIENCE_S = 120
 
 
 def _nested(folder: Path) -> None:

@@ -286,7 +286,9 @@ def test_flow_in_space_and_time_is_refused_in_one_sentence_that_says_what_is_sol
     equations = [f"{field}_t - lap({field}) + p_{axis} = 0" for field, axis in zip("uvw", "xyz", strict=True)]
     cube = "{type: box, bounds: {x: [0, 1], y: [0, 1], z: [0, 1]}}"
     held = [("all", "dirichlet", field, "y*z" if field == "u" else "0") for field in "uvw"]
-    more = "coordinates: {space: [x, y, z], time: t}\ntime: [0, 1]\ninitial: {u: y*z, v: 0, w: 0}\nmean: {p: 0}"
+    more = (
+        "coordinates: {space: [x, y, z], time: t}\ntime: [0, 1]\ninitial: {u: y*z, v: 0, w: 0}\nmean: {p: 0}"
+    )
     given = problem([*equations, "u_x + v_y + w_z = 0"], held, "u, v, w, p", cube, more)
     found = solve_problem(given)
     assert found.verdict.status == "unsolved"

@@ -38,10 +38,8 @@ from sharp.runs.cluster.slurm_backend import SlurmEvaluator, make_dispatcher
 from tests.helpers import finding_helpers
 from tests.helpers.cluster.private_slurm import PrivateSlurm, parent, shadow
 from tests.helpers.cluster.profiles import profile_of
-from tests.helpers.evaluation.evaluation_waves import PROBLEM, RLIMITS, SHIFT, SPLITS, request, waves
+from tests.helpers.evaluation.evaluation_waves import ALONE, PROBLEM, RLIMITS, SHIFT, SPLITS, request, waves
 
-# Without smoke samples no run is followed by the calls of a smoke run, which would leave marks of their own.
-ALONE = replace(SPLITS, smoke=range(0))
 QUICK = DispatchTimeouts(
     steer_s=0.3,
     ask_s=1.0,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import h5py
@@ -16,6 +17,8 @@ from sharp.reference.datasets import DataSet, make_splits, open_dataset
 
 PROBLEM = load_problem("advection")
 SPLITS = make_splits(8, n_test=3, n_validation=4)
+# Without smoke samples no run is followed by the calls of a smoke run, which tests that count runs would count too.
+ALONE = replace(SPLITS, smoke=range(0))
 LIMITS = ResourceLimits(wall_s=300, memory_mb=2000)
 RLIMITS = SandboxPolicy("rlimits")
 

@@ -23,7 +23,7 @@ from sharp.evaluation.launcher import checked_launcher, launcher_command, launch
 from sharp.evaluation.local import LocalEvaluator
 from sharp.evaluation.worker_pool import start_process
 from sharp.runs.solver_evaluation import SolverEvaluationOptions, evaluate_solver
-from tests.helpers.evaluation.evaluation_waves import HOLD, PROBLEM, RLIMITS, SPLITS, request, waves
+from tests.helpers.evaluation.evaluation_waves import ALONE, HOLD, PROBLEM, RLIMITS, SPLITS, request, waves
 
 MPIEXEC = Path(sys.executable).with_name("mpiexec")
 MISSING = not MPIEXEC.exists() or importlib.util.find_spec("mpi4py") is None
@@ -54,7 +54,7 @@ def run(tmp_path, data, scratch_home):
     async def _run(code=HOLD, *, mpi=None, python=sys.executable, **options):
         folder = tmp_path / f"run-{next(runs)}"
         given = {"workers": 1, "sandbox": RLIMITS, "mpi": mpi, "python": python}
-        async with LocalEvaluator(folder, PROBLEM, data, SPLITS, **given) as evaluator:
+        async with LocalEvaluator(folder, PROBLEM, data, ALONE, **given) as evaluator:
             return await evaluator.evaluate(request(data, code, **options))
 
     return _run

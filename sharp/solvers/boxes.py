@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Any
@@ -87,11 +87,7 @@ class BoxGrid:
     def derivative(self, by: tuple[int, ...]) -> Any:
         """Return the Kronecker product [n, n] of the derivatives along the axes."""
         factors = [axis.derivative(order) for axis, order in zip(self.axes.values(), by, strict=True)]
-        if self._dense:
-            return factors[0]
-        from scipy import sparse
-
-        return reduce(lambda a, b: sparse.kron(a, b, format="csr"), map(sparse.csr_array, factors))
+        return factors[0] if self._dense else _kronecker(factors)
 
     def normal_derivative(self, part: str, order: int) -> Any:
         """Return the rows [k, n] of the derivative along the axis that ends at the part, outward."""
@@ -131,13 +127,11 @@ class BoxGrid:
 
         All axes with ends are to be Chebyshev axes.
         """
-        from scipy import sparse
-
         factors = [
             axis.from_inside() if isinstance(axis, ChebyshevAxis) else np.eye(len(axis.nodes))
             for axis in self.axes.values()
         ]
-        return reduce(lambda a, b: sparse.kron(a, b, format="csr"), map(sparse.csr_array, factors))
+        return _kronecker(factors)
 
     @property
     def _dense(self) -> bool:
@@ -149,6 +143,13 @@ class BoxGrid:
         nodes = np.arange(np.prod(self.shape)).reshape(self.shape)
         layer: Indices = np.take(nodes, depth if part[-1] == "-" else -1 - depth, axis).ravel()
         return layer
+
+
+def _kronecker(factors: Iterable[Any]) -> Any:
+    """Return the Kronecker product of matrices along the axes as a sparse one."""
+    from scipy import sparse
+
+    return reduce(lambda a, b: sparse.kron(a, b, format="csr"), map(sparse.csr_array, factors))
 
 
 def _stencil(axis: Axis, points: Array) -> tuple[Indices, Array]:

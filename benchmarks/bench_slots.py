@@ -60,7 +60,7 @@ def main(
 
 
 async def _rate(cluster: PrivateSlurm, folder: Path, data: DataSet, programs: list[str], slots: int) -> float:
-    role = {"time": "30min", "memory": "4GB", "cpus": 4}
+    role = {"time": "30min", "memory": "3500MB", "cpus": 4}
     profile = {
         "name": "private",
         "job_state_source": "squeue",

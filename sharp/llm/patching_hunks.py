@@ -26,12 +26,13 @@ Lines = tuple[str, ...]
 _OLD = r"(?:SEARCH|ORIGINAL|OLD|BEFORE|FIND|HEAD)"
 _NEW = r"(?:REPLACE|UPDATED?|NEW|AFTER|REPLACEMENT)"
 _SEARCH = re.compile(
-    rf"([ \t]*+)(?:<{{5,9}}+(?: ?[^\W\d_]{{2,20}}+)?|(?:-{{5,9}}+|<{{3,9}}+) ?{_OLD}):?(?:[ (].{{0,60}}+)?\s*+",
+    rf"([ \t]*+)(?:<{{5,9}}+(?! ?{_NEW}\b)(?: ?[^\W\d_]{{2,20}}+)?|(?:-{{5,9}}+|[<>]{{3,9}}+) ?{_OLD})"
+    r":?(?:[ (].{0,60}+)?\s*+",
     re.IGNORECASE,
 )
 _DIVIDER = re.compile(r"([ \t]*+)={4,9}+\s*+")
 _REPLACE = re.compile(
-    rf"([ \t]*+)(?:>{{5,9}}+(?: ?[A-Za-z][\w./-]*+)?|(?:\+{{5,9}}+|>{{3,9}}+) ?{_NEW}):?(?:[ (].{{0,60}}+)?\s*+",
+    rf"([ \t]*+)(?:>{{5,9}}+(?: ?[A-Za-z][\w./-]*+)?|(?:\+{{5,9}}+|[<>]{{3,9}}+) ?{_NEW}):?(?:[ (].{{0,60}}+)?\s*+",
     re.IGNORECASE,
 )
 _FENCE = re.compile(r"\s*+(?:```|~~~)[\w+-]*+\s*+")
@@ -236,7 +237,7 @@ def _region(number: int, first: int, dividers: list[int], last: int) -> BlockSpa
 def _search_replace_hunk(lines: list[str], region: BlockSpan) -> Hunk:
     # Equals signs may also underline a heading in the code: the longest old part that is found wins.
     plain = [
-        HunkVariant(tuple(lines[region.first + 1 : divider]), tuple(lines[divider + 1 : region.last]))
+        HunkVariant(tuple(lines[region.first + 1 : divider]), _without_end(lines[divider + 1 : region.last]))
         for divider in reversed(region.dividers)
     ]
     bare = [HunkVariant(_without_fences(reading.old), _without_fences(reading.new)) for reading in plain]
@@ -244,6 +245,12 @@ def _search_replace_hunk(lines: list[str], region: BlockSpan) -> Hunk:
         bare += [HunkVariant(mend(reading.old), mend(reading.new)) for reading in bare]
     text = "\n".join(lines[region.first : region.last + 1])
     return Hunk(text, tuple(dict.fromkeys([*plain, *bare])))
+
+
+def _without_end(new: list[str]) -> Lines:
+    """Return new lines without a second divider that ends them, unless it underlines a heading."""
+    underlines = len(new) > 1 and len(new[-2].rstrip()) == len(new[-1].rstrip())
+    return tuple(new[:-1] if new and new[-1].rstrip() == "=" * 7 and not underlines else new)
 
 
 def _without_fences(lines: Lines) -> Lines:

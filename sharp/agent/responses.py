@@ -187,16 +187,19 @@ def _steps_in(text: str, toolkit: Toolkit) -> dict[str, Any]:
 
 def _told_steps(reply: str, toolkit: Toolkit) -> list[dict[str, Any]]:
     """Return the steps of lines that name one tool each: "3. s3: `assemble_problem` with domain = s2.domain"."""
-    steps = []
+    steps: list[dict[str, Any]] = []
     for line in reply.split("\n"):
-        if len(tools := [name for name in toolkit if re.search(rf"\b{name}\b", line)]) == 1:
-            before, _, after = line.partition(tools[0])
-            ids = re.findall(r"\b(?!\d+[.)])([A-Za-z]+\d+)\b", before)
-            given = re.findall(r"(\w+) *[:=←] *`?(\w+\.\w+)", after) or [
-                ("", one) for one in _REFERENCE.findall(after)
-            ]
-            inputs = [{"port": port, "from": [source]} for port, source in given]
-            steps.append({"id": ids[-1] if ids else f"s{len(steps) + 1}", "tool": tools[0], "inputs": inputs})
+        tools = [name for name in toolkit if re.search(rf"\b{name}\b", line)]
+        before, _, after = line.partition(tools[0]) if len(tools) == 1 else ("", "", line)
+        if len(tools) == 1:
+            ids = re.findall(r"\b[A-Za-z]+\d+\b", before)
+            number = ids[-1] if ids else f"s{len(steps) + 1}"
+            steps.append({"id": number, "tool": tools[0], "inputs": []})
+        given = re.findall(r"(\w+) *[:=←] *`?(\w+\.\w+)", after) or [
+            ("", one) for one in _REFERENCE.findall(after)
+        ]
+        if steps and len(tools) < 2:
+            steps[-1]["inputs"] += [{"port": port, "from": [source]} for port, source in given]
     return steps
 
 

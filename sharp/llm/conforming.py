@@ -125,7 +125,11 @@ def _can_only_be(entry: Any, schema: JsonSchema, keys: int) -> bool:
 def _affirmed(rest: Mapping[str, Any], schema: JsonSchema) -> str | None:
     """Return the one word of a choice that a key such as `"valid": true` or `"valid": false` affirms."""
     words = schema.get("enum", ())
-    said = [name if entry else f"in{name}" for name, entry in rest.items() if isinstance(entry, bool)]
+    said = [
+        name.removeprefix("is_") if entry else f"in{name.removeprefix('is_')}"
+        for name, entry in rest.items()
+        if isinstance(entry, bool)
+    ]
     named = [word for word in said if word in words]
     return named[0] if len(named) == 1 else None
 

@@ -31,7 +31,7 @@ from sharp.llm.patching_match import (
     nearest,
 )
 from sharp.llm.replies import Revision, read_patch
-from sharp.llm.replies_code import elided_text, elisions, extract_code
+from sharp.llm.replies_code import elided_text, elisions, extract_code, is_same
 from sharp.llm.replies_stubs import missing
 from sharp.llm.replies_text import MAX_CODE, normalise, parses
 
@@ -93,6 +93,8 @@ def read_correction(text: str, code: str, function: str) -> str:
     patched = apply_patch(code, patch)
     if isinstance(patched, PatchFailure):
         raise ReplyError(failure_text(patched))
+    if is_same(patched.code, normalise(code)):
+        raise ReplyError("The patch leaves the program as it is. Give the lines that correct it.")
     return patched.code
 
 

@@ -36,7 +36,8 @@ _INTRODUCES_OLD = re.compile(
     rf"\b(?:{_OLD}|originally|currently|had|was|replace|change|this line)\b", re.IGNORECASE
 )
 _REPLACE = re.compile(r"\W*(?:replace|change)(?: (?:this|the|code|lines?))*\W*", re.IGNORECASE)
-_PAIRS_OF_LABELS = (("old", "new"), ("old", "replace"), ("replace", "new"))
+# What stands above an old and a new block; where only the new one is named, the old one has to fit the base.
+_PAIRS_OF_LABELS = (("old", "new"), ("old", "replace"), ("replace", "new"), ("", "new"))
 _FEW_WORDS = 14
 _TAGGED = re.compile(
     rf"[<\[](?P<first>{_OLD}{_OF_CODE})[>\]](?P<old>(?:(?![<\[]/?{_OLD}{_OF_CODE}[>\]]).)*+)[<\[]/(?P=first)[>\]]\s*+"
@@ -48,6 +49,7 @@ _TOLD = re.compile(
     r"(?:\b(?:change|replace|set|turn|update)\b[^`\n]{0,60}`(?P<old>[^`\n]+)`[^`\n]{0,40}"
     r"(?:\b(?:to|with|by|into)\b|→|->)[^`\n]{0,20}"
     r"|`(?P<wrong>[^`\n]+)` (?:(?:should|must|needs to|has to) (?:be|become|read):?|→|->|=>) )`(?P<new>[^`\n]+)`"
+    rf"|\b{_OLD}\W{{0,6}}`(?P<former>[^`\n]+)`[^`\w]{{0,12}}{_NEW}\W{{0,6}}`(?P<latter>[^`\n]+)`"
     r"|`(?P<right>[^`\n]+)`,? (?:instead of|rather than|in place of) `(?P<mistaken>[^`\n]+)`",
     re.IGNORECASE,
 )
@@ -93,9 +95,9 @@ def labelled_edits(text: str, blocks: Sequence[FencedBlock]) -> tuple[list[Edit]
         if (edit := _parted(block)) or (edit := _placed(lines, block)):
             used.append(block)
             edits.append(edit)
-    labels = [_label_above(lines, block.fence.line) for block in blocks]
+    labels = [_label_of(lines, block) for block in blocks]
     for (old, first), (new, second) in pairwise(zip(blocks, labels, strict=True)):
-        if (first, second) in _PAIRS_OF_LABELS and old.is_python and new.is_python and new.closed:
+        if (first, second) in _PAIRS_OF_LABELS and _is_code(old) and _is_code(new) and new.closed:
             used += [old, new]
             edits.append((old.body.strip("\n"), new.body.strip("\n")))
     return edits, without_blocks(text, used)
@@ -128,7 +130,10 @@ def _fenced(match: re.Match[str]) -> str:
 def told_edits(text: str) -> list[Edit]:
     """Return the edits of sentences such as "Change `CFL = 0.8` to `CFL = 0.4`", and of sed's substitutions."""
     told = [
-        (match["old"] or match["wrong"] or match["mistaken"], match["new"] or match["right"])
+        (
+            match["old"] or match["wrong"] or match["former"] or match["mistaken"],
+            match["new"] or match["latter"] or match["right"],
+        )
         for match in _TOLD.finditer(text)
     ]
     commands = "\n".join(line for line in text.split("\n") if _SED_LINE.search(line))
@@ -185,6 +190,17 @@ def _signed_lines(text: str) -> tuple[str, str]:
 
 def _line_above(lines: Sequence[str], number: int) -> str:
     return next((line for line in reversed(lines[max(number - 3, 0) : number]) if line.strip()), "")
+
+
+def _label_of(lines: Sequence[str], block: FencedBlock) -> str:
+    """Return what a block is by the label of its fence, else by the line above."""
+    if match := _LABEL.fullmatch(block.fence.label):
+        return "old" if match["old"] else "new"
+    return _label_above(lines, block.fence.line)
+
+
+def _is_code(block: FencedBlock) -> bool:
+    return block.is_python or _LABEL.fullmatch(block.fence.label) is not None
 
 
 def _label_above(lines: Sequence[str], number: int) -> str:

@@ -153,7 +153,8 @@ def looks_like_diff(block: FencedBlock) -> bool:
     """Say whether a fenced block holds a unified diff, by its label or by how its text begins."""
     if block.fence.language in {"diff", "patch", "udiff"}:
         return True
-    return block.body.lstrip().startswith(_DIFF_BEGINS) or _is_signed(block.body)
+    first = block.body.lstrip().partition("\n")[0]
+    return first.startswith(_DIFF_BEGINS) or bool(_NORMAL.fullmatch(first)) or _is_signed(block.body)
 
 
 def _is_signed(body: str) -> bool:
@@ -248,9 +249,9 @@ def _search_replace_hunk(lines: list[str], region: BlockSpan) -> Hunk:
 
 
 def _without_end(new: list[str]) -> Lines:
-    """Return new lines without a second divider that ends them, unless it underlines a heading."""
-    underlines = len(new) > 1 and len(new[-2].rstrip()) == len(new[-1].rstrip())
-    return tuple(new[:-1] if new and new[-1].rstrip() == "=" * 7 and not underlines else new)
+    """Return new lines without a second divider that ends them: one below a statement underlines no heading."""
+    doubled = len(new) > 1 and new[-1].rstrip() == "=" * 7 and re.search(r"[=(]", new[-2])
+    return tuple(new[:-1] if doubled else new)
 
 
 def _without_fences(lines: Lines) -> Lines:

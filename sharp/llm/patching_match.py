@@ -105,12 +105,15 @@ def find_within(page: SourceLines, hunk: Hunk, _: MatchBudget) -> Match | Ambigu
         if len(reading.old) != 1 or len(reading.new) > 1 or not old:
             continue
         part = re.compile(rf"(?<![\w.]){re.escape(old)}(?![\w.])")
-        places = [number for number, line in enumerate(page.lines) for _ in part.finditer(line)][:MAX_PLACES]
-        if len(places) == 1:
-            (at,) = places
-            return Match(at, at + 1, (part.sub(lambda _, new=new: new, page.lines[at]),))
-        if places:
-            return AmbiguousMatch(tuple(places))
+        found = [(n, place) for n, line in enumerate(page.lines) for place in part.finditer(line)][
+            :MAX_PLACES
+        ]
+        if len(found) == 1:
+            ((at, place),) = found
+            line = page.lines[at]
+            return Match(at, at + 1, (f"{line[: place.start()]}{new}{line[place.end() :]}",))
+        if found:
+            return AmbiguousMatch(tuple(n for n, _ in found))
     return None
 
 

@@ -91,8 +91,8 @@ _NOMINATED = tuple(
     for pattern in (
         rf"(?:\bnom(?:in|m)\w*+|\bwinner\b|\bfinal (?:choice|selection|pick|answer)\b|提名){_LINK}{_ID}",
         r"(?:\bchoos\w*+|\bpick\w*+|\bselect\w*+|\brecommend\w*+|\bgo(?:ing)? with\b|\bchoice\b|\bfavou?rite\b"
-        r"|\bprefer\w*+|\bwähle\b|\bempfehle\b|\bchoisis\b|\brecommande\b|\belijo\b|\brecomiendo\b|选择|我选|推荐)"
-        rf"{_LINK}{_ID}",
+        r"|\bprefer\w*+|\bwähle\b|\bempfehle\b|\bchoisis\b|\brecommande\b|\belijo\b|\brecomiendo\b|选择|我选|推荐"
+        rf"|\bI(?:'d| would|'ll| will) run\b){_LINK}{_ID}|{_ID} should be (?:run|chosen|selected|nominated)\b",
         rf"{_ID}\W{{0,4}}(?:wins\b|gewinnt\b|is (?:\w+ ){{0,2}}(?:best|winner|strongest)\b|ist (?:\w+ ){{0,2}}beste\b"
         rf"|est (?:\w+ ){{0,2}}meilleur|es (?:\w+ ){{0,2}}mejor|最[好优佳])"
         rf"|\bbest (?:\w+ ){{0,2}}(?:is|:)\W{{0,4}}{_ID}",
@@ -414,7 +414,7 @@ def _object_in(block: FencedBlock, listed: str = "") -> dict[str, Any] | None:
     """
     body = block.body.strip()
     if block.fence.language in _YAML:
-        return yaml_object(body)
+        return yaml_object(f"{listed}:\n{body}" if listed and body.startswith("- ") else body)
     if block.fence.language == "toml":
         return toml_object(body)
     if block.fence.language in _JSON and body[:1] in _QUOTES:

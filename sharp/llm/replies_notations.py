@@ -218,9 +218,8 @@ def _literal(node: ast.expr) -> Any:
 def told_words(reply: str, names: Sequence[str], words: str) -> set[str]:
     """Return the words of a choice that sentences give: "Answer: no", "the result is valid", "No. It …"."""
     spoken = re.sub(r"[*_`\"“”]|^\W+", "", reply, flags=re.MULTILINE)
-    called = "|".join(map(re.escape, names))
-    found = re.findall(
-        rf"\b(?:{called})\W{{0,4}}(?:is|are|:|=|[–—→-])?\W{{0,4}}({words})\b", spoken, re.IGNORECASE
-    )
-    found += re.findall(rf"\A({words})\b(?=\W|$)", spoken, re.IGNORECASE)
-    return {word.lower() for word in found}
+    called, link = "|".join(map(re.escape, names)), r"\W{0,4}(?:is|are|:|=|[–—→-])?\W{0,4}"
+    choice = rf"({words})\b(?:\W{{1,3}}(?:or|and)\W{{1,3}}({words})\b)?"
+    starts = [rf"\b(?:{called}){link}", r"\A", r"\b(?:is|are|as) (?=\w{5})"]
+    found = [one for start in starts for one in re.findall(start + choice, spoken, re.IGNORECASE)]
+    return {word.lower() for pair in found for word in pair if word}

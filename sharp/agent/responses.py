@@ -195,11 +195,12 @@ def _told_steps(reply: str, toolkit: Toolkit) -> list[dict[str, Any]]:
             ids = re.findall(r"\b[A-Za-z]+\d+\b", before)
             number = ids[-1] if ids else f"s{len(steps) + 1}"
             steps.append({"id": number, "tool": tools[0], "inputs": []})
-        given = re.findall(r"(\w+) *[:=←] *`?(\w+\.\w+)", after) or [
-            ("", one) for one in _REFERENCE.findall(after)
-        ]
         if steps and len(tools) < 2:
+            given = re.findall(r"(\w+) *[:=←] *`?(\w+\.\w+)", after)
             steps[-1]["inputs"] += [{"port": port, "from": [source]} for port, source in given]
+            steps[-1]["inputs"] += (
+                [] if given or not (found := _REFERENCE.findall(after)) else [{"port": "", "from": found}]
+            )
     return steps
 
 
@@ -277,6 +278,7 @@ _CHOICE_NAMES = {
         "clarification",
         "clarification_needed",
         "needs_clarification",
+        "need_clarification",
         "clarify",
     ),
 }
@@ -360,6 +362,8 @@ def read_verdict(text: str, steps: Collection[str]) -> Review:
     """Return the verdict `{"verdict", "reason", "fixes": [{"step", "advice"}], "questions": […], "replan"}`."""
     said = _verdict_in(text)
     data = conform(said, verdict_form([*steps]), _NAMES)
+    if "fixes" not in data and {"step", "advice"} <= data.keys():
+        data = {**data, "fixes": [{"step": data["step"], "advice": data["advice"]}]}
     if data.get("verdict") == "replan":
         data = {**data, "verdict": "invalid", "replan": True}
     try:

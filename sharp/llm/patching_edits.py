@@ -24,7 +24,7 @@ _NEW = (
 _OF_CODE = r"(?:[_ ]?(?:code|lines?|strings?|str|text|snippet|block|content|version|with))?"
 _LABEL = re.compile(
     rf"[\s*_#>:\[</-]*(?:\d+[.)] *)?(?:(?P<old>{_OLD}|from)|(?P<new>{_NEW}|with|to)){_OF_CODE}"
-    r"(?: (?:this|the|code|lines?|version|by|with))*[\s*_:\]>-]*",
+    r"(?: (?:this|the|code|lines?|version|one|by|with))*[\s*_:\]>-]*",
     re.IGNORECASE,
 )
 # How a short sentence introduces code: "The original had", "which should be".
@@ -48,7 +48,8 @@ _OLD_KEY, _NEW_KEY = (re.compile(rf"{word}{_OF_CODE}", re.IGNORECASE) for word i
 _TOLD = re.compile(
     r"(?:\b(?:change|replace|set|turn|update)\b[^`\n]{0,60}`(?P<old>[^`\n]+)`[^`\n]{0,40}"
     r"(?:\b(?:to|with|by|into)\b|→|->)[^`\n]{0,20}"
-    r"|`(?P<wrong>[^`\n]+)` (?:(?:should|must|needs to|has to) (?:be|become|read):?|→|->|=>) )`(?P<new>[^`\n]+)`"
+    r"|`(?P<wrong>[^`\n]+)` (?:(?:should|must|needs to|has to) (?:be|become|read):?|becomes|is now|→|->|=>) )"
+    r"`(?P<new>[^`\n]+)`"
     rf"|\b{_OLD}\W{{0,6}}`(?P<former>[^`\n]+)`[^`\w]{{0,12}}{_NEW}\W{{0,6}}`(?P<latter>[^`\n]+)`"
     r"|`(?P<right>[^`\n]+)`,? (?:instead of|rather than|in place of) `(?P<mistaken>[^`\n]+)`",
     re.IGNORECASE,
@@ -62,11 +63,12 @@ _SED = re.compile(
     r"(?<![A-Za-z_\\])s([/|#,@])((?:\\.|(?!\1)[^\\\n])+)\1((?:\\.|(?!\1)[^\\\n])*)\1[gI]*(?=['\";\s]|$)",
     re.MULTILINE,
 )
-_SED_LINE = re.compile(r"\bsed\b|^\s*\d*s[/|#,@].*[/|#,@][gI]*\s*$")
+_SED_LINE = re.compile(r"\b(?:sed|perl)\b|^\s*\d*s[/|#,@].*[/|#,@][gI]*\s*$")
 _PATTERN = re.compile(r"\.[*+]|\\[(){}1-9]|\[|(?<!\\)&")
 _SIGN = re.compile(r"[-+](?![-+]{2}|[-\s]*$)")
 # Lines set off by four spaces below a label, as Markdown has code without fences.
 _INDENTED = re.compile(r"^(\S.*\n\n)((?: {4}.*\n?|[ \t]*\n(?= {4}))+)", re.MULTILINE)
+_QUOTED = re.compile(r"^(\S.*\n\n?)((?:> .*(?:\n|\Z))+)", re.MULTILINE)
 _DIFF_STARTS = re.compile(r"^(?:diff --git .*\n(?:.*\n){0,3}?)?--- \S.*\n\+\+\+ \S.*\n", re.MULTILINE)
 _DIFF_LINE = re.compile(r"[ +@\\-]|$")
 
@@ -87,8 +89,8 @@ def labelled_edits(text: str, blocks: Sequence[FencedBlock]) -> tuple[list[Edit]
 
     These stand above two blocks of code, or in one block above its two parts.
     """
-    if not blocks:
-        text = _INDENTED.sub(_fenced, text)
+    if not any(block.is_python for block in blocks):
+        text = _INDENTED.sub(_fenced, _QUOTED.sub(_unquoted, text))
         blocks = fenced_blocks(text)
     lines, used, edits = text.split("\n"), list[FencedBlock](), list[Edit]()
     for block in blocks:
@@ -125,6 +127,10 @@ def _placed(lines: Sequence[str], block: FencedBlock) -> Edit | None:
 
 def _fenced(match: re.Match[str]) -> str:
     return f"{match[1]}```python\n{dedent(match[2])}```\n"
+
+
+def _unquoted(match: re.Match[str]) -> str:
+    return f"{match[1]}```python\n{re.sub('^> ', '', match[2], flags=re.MULTILINE).rstrip()}\n```\n"
 
 
 def told_edits(text: str) -> list[Edit]:

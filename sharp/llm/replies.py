@@ -82,7 +82,8 @@ _QUOTES = ('"', "'", "“")
 _CALLED = re.compile(
     r"[A-Za-z]+\d[\w.]*|(?:candidate|solver|program|kandidat|candidat|候选)\W{0,3}\d+", re.IGNORECASE
 )
-# How prose names a nominee, plainest words first: "I nominate c003", "my choice is c003", "c003 wins"; and ranks:
+# How prose names a nominee, plainest words first: "I nominate c003", "my choice is c003"; how it praises one alone in
+# a clause, "c003 wins", and ranks:
 # "1. c003", "| 1 | c003 |".
 _ID = r"((?:(?:candidate|solver|program|kandidat|candidat|候选)\W{0,3})?[A-Za-z]*\d(?:[\w.]*\w)?)"
 _LINK = r"\W{0,6}(?:(?:is|be|are|as|goes to|the|for|ist|est|es|le|la|für|mir|candidate|program|solver)\b\W{0,6}){0,3}"
@@ -90,13 +91,25 @@ _NOMINATED = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         rf"(?:\bnom(?:in|m)\w*+|\bwinner\b|\bfinal (?:choice|selection|pick|answer)\b|提名){_LINK}{_ID}",
-        r"(?:\bchoos\w*+|\bpick\w*+|\bselect\w*+|\brecommend\w*+|\bgo(?:ing)? with\b|\bchoice\b|\bfavou?rite\b"
+        r"(?:\bchoos\w*+|\bpick\w*+|\bselect\w*+|\brecommend\w*+|\bgo(?:ing)? (?:with|for)\b|\bchoice\b|\bfavou?rite\b"
         r"|\bprefer\w*+|\bwähle\b|\bempfehle\b|\bchoisis\b|\brecommande\b|\belijo\b|\brecomiendo\b|选择|我选|推荐"
         rf"|\bI(?:'d| would|'ll| will) run\b){_LINK}{_ID}|{_ID} should be (?:run|chosen|selected|nominated)\b",
-        rf"{_ID}\W{{0,4}}(?:wins\b|gewinnt\b|is (?:\w+ ){{0,2}}(?:best|winner|strongest)\b|ist (?:\w+ ){{0,2}}beste\b"
-        rf"|est (?:\w+ ){{0,2}}meilleur|es (?:\w+ ){{0,2}}mejor|最[好优佳])"
-        rf"|\bbest (?:\w+ ){{0,2}}(?:is|:)\W{{0,4}}{_ID}",
     )
+)
+# "The best accuracy" and "wins on cost" are praise in one respect, and name nobody.
+_PRAISES = re.compile(
+    r"\b(?:best|strongest|superior|top)"
+    r"(?=\W*$|:| (?:overall|candidate|program|solver|choice|option|one|pick|of all|is|by)\b)"
+    r"|\bwins?\b(?! (?:on|in|at|for|when|over)\b)|\bwinner\b|\b(?:my|the) vote\b|\bgewinnt\b(?! (?:bei|in)\b)"
+    r"|\b(?:der|das) beste\b(?! \w)|\ble meilleur\b(?! \w)|\bel mejor\b(?! \w)|最[好优佳](?!的)",
+    re.IGNORECASE,
+)
+_HALF_PRAISES = re.compile(
+    r"\b(?:not|second|next|runner|among|one of|would|on|in terms)\b|n't\b", re.IGNORECASE
+)
+_UNDECIDED = re.compile(
+    r"\b(?:if|unless|consider(?:ed|ing)|might|could|at first|initially|tempted|almost|not sure|unsure)\b",
+    re.IGNORECASE,
 )
 _OR_ANOTHER = re.compile(
     rf"\W{{0,4}}(?:\b(?:or|and|or rather|oder|und|ou|et)\b|[/&]|或)\W{{0,4}}{_ID}", re.IGNORECASE
@@ -317,7 +330,7 @@ def _choice(text: str, known: Ids) -> dict[str, Any]:
             listed = extract_json(text, {"shortlist": _CHOICE_KEYS["shortlist"]})
         reply = without_blocks(answer(text), fenced_blocks(answer(text)) if listed else ())
         lines = [] if "{" in reply else _HEADING.sub(r"\1 ", reply).split("\n")
-        named = _nominees(" ".join(lines), known)
+        named = _nominees("\n".join(lines), known)
         if len(named) != 1 or _DENIED.search(text):
             raise
     if "shortlist" in listed:
@@ -332,7 +345,8 @@ def _choice(text: str, known: Ids) -> dict[str, Any]:
 
 def _nominees(prose: str, known: Ids) -> set[str]:
     """Return the ids that a text nominates, by the plainest words that it has for it."""
-    prose = re.sub(r"[*_`]", "", prose)
+    sentences = re.split(r"(?<=[.!?。])\s+|\n", re.sub(r"[*_`]", "", prose))
+    prose = "\n".join(one for one in sentences if not _UNDECIDED.search(one))
     for pattern in _NOMINATED:
         named = set[str]()
         for match in pattern.finditer(prose):
@@ -341,7 +355,9 @@ def _nominees(prose: str, known: Ids) -> set[str]:
             named |= {name for text in texts if (name := known.match(text.rstrip("."))) is not None}
         if named:
             return named
-    return set()
+    clauses = (clause for clause in re.split(r"[,;\n。，；]|[.!?](?=\s|$)", prose) if _PRAISES.search(clause))
+    named = [known.named_in(clause) for clause in clauses if not _HALF_PRAISES.search(clause)]
+    return {name for names in named for name in names}
 
 
 def read_revision(

@@ -220,6 +220,11 @@ def told_words(reply: str, names: Sequence[str], words: str) -> set[str]:
     spoken = re.sub(r"[*_`\"“”]|^\W+", "", reply, flags=re.MULTILINE)
     called, link = "|".join(map(re.escape, names)), r"\W{0,4}(?:is|are|:|=|[–—→-])?\W{0,4}"
     choice = rf"({words})\b(?:\W{{1,3}}(?:or|and)\W{{1,3}}({words})\b)?"
-    starts = [rf"\b(?:{called}){link}", r"\A", r"\b(?:is|are|as) (?=\w{5})"]
+    starts = [
+        rf"\b(?:{called}){link}",
+        r"\A",
+        r"\b(?:is|are|as) (?=\w{5})",
+        r"\b(?:say|so|therefore|hence|thus)\W{1,3}",
+    ]
     found = [one for start in starts for one in re.findall(start + choice, spoken, re.IGNORECASE)]
     return {word.lower() for pair in found for word in pair if word}

@@ -356,8 +356,8 @@ def _nominees(prose: str, known: Ids) -> set[str]:
         if named:
             return named
     clauses = (clause for clause in re.split(r"[,;\n。，；]|[.!?](?=\s|$)", prose) if _PRAISES.search(clause))
-    named = [known.named_in(clause) for clause in clauses if not _HALF_PRAISES.search(clause)]
-    return {name for names in named for name in names}
+    praised = (known.named_in(clause) for clause in clauses if not _HALF_PRAISES.search(clause))
+    return {name for names in praised for name in names}
 
 
 def read_revision(

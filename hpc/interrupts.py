@@ -1,9 +1,10 @@
-"""Interrupts that leave nothing half done: they wait while a thread holds locks, and end an event loop in order."""
+"""Interrupts that get through and leave nothing half done: they wait for locks, and end an event loop in order."""
 
 from __future__ import annotations
 
-import asyncio
+import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
@@ -14,12 +15,35 @@ T = TypeVar("T")
 CHECK_S = 0.1  # between two looks at what came
 
 
+def insist_on_interrupts() -> None:
+    """Have SIGTERM raise KeyboardInterrupt as Ctrl-C does, and have it raised again where it was dropped.
+
+    What a handler raises within a destructor, the callback of a weak reference or one from C goes no further: Python
+    prints it, and the program would go on as if nobody had told it to end.
+    """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    print_dropped = sys.unraisablehook
+
+    def raise_again(dropped: sys.UnraisableHookArgs) -> None:
+        if not issubclass(dropped.exc_type, KeyboardInterrupt):
+            print_dropped(dropped)
+            return
+        # Raised here it would be dropped as well.
+        again = threading.Timer(CHECK_S, os.kill, (os.getpid(), signal.SIGTERM))
+        again.daemon = True
+        again.start()
+
+    sys.unraisablehook = raise_again
+
+
 def run_interruptible(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine in an event loop of its own; SIGTERM ends it as Ctrl-C does.
 
     Both cancel the coroutine and raise KeyboardInterrupt once it has cleaned up. A handler that raises by itself would
     do so in the midst of the loop, which may then wait for ever for a task that nothing wakes any more.
     """
+    import asyncio
+
     told = False
 
     async def main() -> T:
@@ -51,6 +75,8 @@ def _on_sigterm(act: Callable[[], None]) -> Iterator[None]:
     if not free or before not in (signal.SIG_DFL, signal.default_int_handler):
         yield
         return
+    import asyncio
+
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, act)
     try:

@@ -74,7 +74,7 @@ class LocalEvaluator:
             try:
                 shutil.rmtree(folder, ignore_errors=True)  # what an attempt that was cut off may have left
                 make_directory(folder)
-                write_task(folder, task)
+                write_task(folder, task, flush=False)  # without its result it is made again
                 await self._bench.evaluate(folder, task.request)
                 result = read_result(folder, task)
             except BaseException:

@@ -5,10 +5,21 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
+import sys
+import textwrap
 
 import pytest
 
 from hpc.interrupts import run_interruptible
+
+# Where Python drops what a handler raises: each calls `told` there, once.
+DROPPING = {
+    "destructor": "type('Thing', (), {'__del__': lambda self: told()})()",
+    "weak reference": "class Thing: pass\nthing = Thing()\nkept = weakref.ref(thing, lambda _: told())\ndel thing",
+    "callback from C": "ctypes.CFUNCTYPE(None)(told)()",
+    "collection of garbage": "gc.callbacks.append(lambda *_: told()); gc.collect()",
+}
 
 
 @pytest.mark.parametrize("handler", [signal.SIG_DFL, signal.default_int_handler])
@@ -56,3 +67,27 @@ def test_a_coroutine_that_cancels_itself_is_not_taken_for_an_interrupt() -> None
 
     with pytest.raises(asyncio.CancelledError):
         run_interruptible(work())
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("place", DROPPING)
+def test_an_interrupt_that_python_drops_comes_again(place: str, number: signal.Signals) -> None:
+    program = f"""
+        import ctypes, gc, os, time, weakref
+        from hpc.interrupts import insist_on_interrupts
+        insist_on_interrupts()
+        gc.disable()
+        sent = []
+        def told(*_):
+            if not sent:
+                sent.append(os.kill(os.getpid(), {int(number)}))
+                time.sleep(0)
+        try:
+            exec({DROPPING[place]!r})
+            time.sleep(30)
+        except KeyboardInterrupt:
+            print("interrupted", end="")
+    """
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.stderr) == ("interrupted", "")

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -91,3 +92,18 @@ def test_an_interrupt_that_python_drops_comes_again(place: str, number: signal.S
     command = [sys.executable, "-c", textwrap.dedent(program)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.stdout, done.stderr) == ("interrupted", "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_an_interrupt_waits_until_a_module_is_loaded(number: signal.Signals, tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(
+        f"import os, time\nos.kill(os.getpid(), {int(number)})\ntime.sleep(0)\nprint('loaded', end=' ')\n"
+    )
+    program = (
+        "import time\nfrom hpc.interrupts import insist_on_interrupts\ninsist_on_interrupts()\n"
+        "try:\n    import slow\n    time.sleep(30)\nexcept KeyboardInterrupt:\n    print('interrupted', end='')\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.stderr) == ("loaded interrupted", "")

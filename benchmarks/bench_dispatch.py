@@ -19,7 +19,8 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
@@ -83,13 +84,15 @@ async def _packed(cluster: PrivateSlurm, folder: Path, tasks: int, elements: int
     results.mkdir()
     campaign = _campaign(folder, math.ceil(tasks / elements), elements)
     entries = [WorkItem(f"task-{number}", results, 10) for number in range(tasks)]
-    return await dispatched(cluster, campaign, entries, element)
+    async with dispatching(cluster, campaign, element) as dispatcher:
+        start = time.perf_counter()
+        await asyncio.gather(*(dispatcher.perform(each, (results / each.id).exists) for each in entries))
+        return time.perf_counter() - start
 
 
-async def dispatched(
-    cluster: PrivateSlurm, campaign: Campaign, entries: Sequence[WorkItem], pilot: Pilot
-) -> float:
-    """Have the jobs of a campaign do entries; return the seconds until the last result was seen."""
+@asynccontextmanager
+async def dispatching(cluster: PrivateSlurm, campaign: Campaign, pilot: Pilot) -> AsyncIterator[Dispatcher]:
+    """Give a dispatcher whose jobs run on a private Slurm; they are withdrawn in the end."""
     slurm = Slurm(Commands(environment=cluster.environment), source="squeue")
     with acquire_control(campaign) as control:
         async with Dispatcher(
@@ -99,13 +102,8 @@ async def dispatched(
             render=render_script,
             warn=print,
         ) as dispatcher:
-            start = time.perf_counter()
-            await asyncio.gather(
-                *(dispatcher.perform(each, (each.folder / each.id).exists) for each in entries)
-            )
-            seconds = time.perf_counter() - start
+            yield dispatcher
             await dispatcher.withdraw_all()
-    return seconds
 
 
 def _campaign(folder: Path, pack: int, parallel: int) -> Campaign:

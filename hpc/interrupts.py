@@ -1,17 +1,56 @@
-"""Interrupts that leave nothing half done: they wait while a thread holds locks, and end an event loop in order."""
+"""Interrupts that get through and leave nothing half done: they wait for locks, and end an event loop in order."""
 
 from __future__ import annotations
 
-import asyncio
+import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 CHECK_S = 0.1  # between two looks at what came
+_LOADING = "<frozen importlib._bootstrap>"  # the file of the code that loads modules
+
+
+def insist_on_interrupts() -> None:
+    """Have SIGTERM raise KeyboardInterrupt as Ctrl-C does, both after modules are loaded, and until it gets through.
+
+    Libraries in C may crash where loading them is cut short. What a handler raises within a destructor, the callback of
+    a weak reference or one from C goes no further: Python prints it, and the program would go on as if nobody had told
+    it to end.
+    """
+    signal.signal(signal.SIGTERM, _interrupt)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where it is ignored
+        signal.signal(signal.SIGINT, _interrupt)
+    print_dropped = sys.unraisablehook
+
+    def raise_again(dropped: sys.UnraisableHookArgs) -> None:
+        if issubclass(dropped.exc_type, KeyboardInterrupt):
+            _interrupt_soon()  # raised here it would be dropped as well
+        else:
+            print_dropped(dropped)
+
+    sys.unraisablehook = raise_again
+
+
+def _interrupt(_number: int, frame: FrameType | None) -> None:
+    while frame is not None:
+        if frame.f_code.co_filename == _LOADING:
+            _interrupt_soon()
+            return
+        frame = frame.f_back
+    raise KeyboardInterrupt
+
+
+def _interrupt_soon() -> None:
+    again = threading.Timer(CHECK_S, os.kill, (os.getpid(), signal.SIGTERM))
+    again.daemon = True
+    again.start()
 
 
 def run_interruptible(work: Coroutine[Any, Any, T]) -> T:
@@ -20,6 +59,8 @@ def run_interruptible(work: Coroutine[Any, Any, T]) -> T:
     Both cancel the coroutine and raise KeyboardInterrupt once it has cleaned up. A handler that raises by itself would
     do so in the midst of the loop, which may then wait for ever for a task that nothing wakes any more.
     """
+    import asyncio
+
     told = False
 
     async def main() -> T:
@@ -31,7 +72,7 @@ def run_interruptible(work: Coroutine[Any, Any, T]) -> T:
             told = True
             task.cancel()
 
-        with _on_sigterm(cancel):
+        with _on_signal(signal.SIGINT, cancel), _on_signal(signal.SIGTERM, cancel):
             return await work
 
     try:
@@ -43,21 +84,23 @@ def run_interruptible(work: Coroutine[Any, Any, T]) -> T:
 
 
 @contextmanager
-def _on_sigterm(act: Callable[[], None]) -> Iterator[None]:
-    """Call a function in the running loop at SIGTERM, unless the program has a handler of its own for it."""
-    before = signal.getsignal(signal.SIGTERM)
+def _on_signal(number: int, act: Callable[[], None]) -> Iterator[None]:
+    """Call a function in the running loop at a signal, unless it has a handler of its own already."""
+    before = signal.getsignal(number)
     # Only the main thread can take signals.
     free = threading.current_thread() is threading.main_thread()
-    if not free or before not in (signal.SIG_DFL, signal.default_int_handler):
+    if not free or before not in (signal.SIG_DFL, signal.default_int_handler, _interrupt):
         yield
         return
+    import asyncio
+
     loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGTERM, act)
+    loop.add_signal_handler(number, act)
     try:
         yield
     finally:
-        loop.remove_signal_handler(signal.SIGTERM)
-        signal.signal(signal.SIGTERM, before)
+        loop.remove_signal_handler(number)
+        signal.signal(number, before)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ EXTRAS=dev
 . "$(dirname "$0")/setup.sh"
 # Three workers keep two cores busy while tests on clusters wait. Each takes whole stretches of the list, so that what a
 # file sets up once is set up once.
-pytest() { exec .venv/bin/python -m pytest -n "${TEST_WORKERS:-3}" --dist worksteal "$@"; }
+pytest() { .venv/bin/python -m pytest -n "${TEST_WORKERS:-3}" --dist worksteal "$@"; }
 
 .venv/bin/ruff check .
 .venv/bin/ruff format --check .
@@ -14,11 +14,20 @@ pytest() { exec .venv/bin/python -m pytest -n "${TEST_WORKERS:-3}" --dist workst
 if [ "${1:-}" = fast ]; then
     shift
     pytest tests/unit "$@"
+    exit
 fi
 # One test opens the report in a real browser; it skips, saying so, where none can be had (but not in CI).
 command -v chromium >/dev/null || as_root_install chromium || echo "test: no chromium; the browser test will be skipped" >&2
 # Others start a private Slurm cluster.
 [ -x /usr/sbin/slurmctld ] || as_root_install --no-install-recommends slurmctld slurmd slurm-client munge ||
     echo "test: no Slurm; the tests on a cluster will be skipped" >&2
-.venv/bin/mypy
-pytest "$@"
+# Types are checked beside the tests, which wait too often to fill the cores; what is found is shown after them.
+found=$(mktemp)
+.venv/bin/mypy >"$found" 2>&1 &
+types=$!
+failed=0
+pytest "$@" || failed=$?
+wait "$types" || failed=1
+cat "$found"
+rm "$found"
+exit "$failed"

@@ -16,6 +16,7 @@ import json
 import zlib
 from collections.abc import Mapping, Set
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +141,7 @@ def version_sentence(path: Path, found: object, software: str) -> str:
     )
 
 
+@cache
 def software_version() -> str:
     """Return the installed version of the distribution."""
     from importlib.metadata import PackageNotFoundError, version

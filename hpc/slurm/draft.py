@@ -64,8 +64,8 @@ def draft_profile(
     steady = max(up, key=lambda partition: (partition.gpus == 0, _limit_s(partition), partition.default))
     chosen = {"controller": steady, "server": worker, "evaluate": worker}
     on_cpus = []
-    if worker.gpus and not steady.gpus:  # which of them programs compute on is not known here
-        role = _role("evaluate", steady, *_SIZES["evaluate"])
+    if worker.gpus:  # which of them programs compute on is not known here
+        role = _role("evaluate", worker if steady.gpus else steady, *_SIZES["evaluate"], may_have_gpus=False)
         on_cpus = [f"  # where programs compute on CPUs alone, {role.strip()}"]
     accounting = config.get("AccountingStorageType", "")
     kind = f"gpu:{worker.gpu_type}" if worker.gpu_type else "gpu"
@@ -86,7 +86,7 @@ def draft_profile(
 
 
 def _describe(partition: Partition) -> str:
-    limit = "no limit" if partition.limit_s is None else f"{partition.limit_s / 3600:g} h"
+    limit = "no limit" if partition.limit_s is None else _time(partition.limit_s)
     gpus = f", {partition.gpus} GPUs {partition.gpu_type}".rstrip() if partition.gpus else ""
     state = "" if partition.up else ", down"
     size = f"{partition.nodes} nodes of {partition.cpus} CPUs, {partition.memory_mb} MB"
@@ -100,8 +100,10 @@ def _account(accounts: Sequence[str]) -> str:
     return f"account: null                 # whom to charge{known}"
 
 
-def _role(role: str, partition: Partition, time_s: int, cpus: int, memory_mb: int) -> str:
-    gpus = 1 if partition.gpus and role != "controller" else 0
+def _role(
+    role: str, partition: Partition, time_s: int, cpus: int, memory_mb: int, *, may_have_gpus: bool = True
+) -> str:
+    gpus = 1 if partition.gpus and role != "controller" and may_have_gpus else 0
     share = max(partition.gpus, 1) if gpus else 1
     values = {
         "partition": json.dumps(partition.name),

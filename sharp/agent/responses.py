@@ -19,15 +19,18 @@ from sharp.llm import (
     TEXT,
     Ids,
     JsonSchema,
+    answer,
     checked,
     conform,
     extract_json,
     form,
     listing,
     lower_keys,
+    noted_values,
     one_of,
     says_something,
     texts_of,
+    told_word,
 )
 
 Judgement = Literal["valid", "invalid", "clarify", "reject"]
@@ -108,7 +111,10 @@ def objection_in(text: str) -> Review | None:
 
 def read_declined(data: Mapping[str, Any]) -> WrittenProgram | None:
     """Return the questions of `{"ask_user": "…"}` or the refusal of `{"reject": "…"}`, None for anything else."""
-    questions, refusal = texts_of(data.get("ask_user")), " ".join(texts_of(data.get("reject")))
+    questions, refused = (
+        tuple(filter(says_something, texts_of(data.get(key)))) for key in ("ask_user", "reject")
+    )
+    refusal = " ".join(refused)
     return WrittenProgram(None, questions, refusal) if questions or refusal else None
 
 
@@ -125,6 +131,8 @@ def read_next(text: str, plan: ToolPlan, toolkit: Toolkit) -> NextAction:
         raise ReplyError(
             f"expected exactly one of step, finish, ask_user, reject, found {', '.join(data) or 'nothing'}"
         )
+    if known[0] in ("ask_user", "reject") and not any(map(says_something, texts_of(data[known[0]]))):
+        raise ReplyError(f"expected {known[0]} as a sentence, found {describe(data[known[0]])}")
     match known[0]:
         case "ask_user":
             return NextAction(questions=texts_of(data["ask_user"]))
@@ -153,7 +161,7 @@ def read_planning(text: str, toolkit: Toolkit, wanted: str) -> ToolPlan:
 
     Raises `ReplyError` listing all faults.
     """
-    said = extract_json(text, {"steps": ("steps", "plan")})
+    said = _steps_in(text, toolkit)
     plan = _plan_of(conform(said, plan_form(toolkit), _PLAN_NAMES).get("steps"), toolkit)
     faults = check_plan(plan, toolkit)
     if faults:
@@ -162,6 +170,41 @@ def read_planning(text: str, toolkit: Toolkit, wanted: str) -> ToolPlan:
     if not any(step.tool in giving for step in plan.steps):
         raise ReplyError(f"The plan leads to no {wanted}; expected a step with {' or '.join(giving)}.")
     return plan
+
+
+def _steps_in(text: str, toolkit: Toolkit) -> dict[str, Any]:
+    """Return the object of a plan, else what a reply notes in another way: in YAML, XML, a table, calls, or lines."""
+    try:
+        return extract_json(text, {"steps": ("steps", "plan")})
+    except ReplyError:
+        reply = answer(text)
+        noted = {key: value for key, value in noted_values(reply).items() if key in ("table", "calls")}
+        told = noted or {"steps": _told_steps(reply, toolkit)}
+        if not any(told.values()):
+            raise
+        return told
+
+
+def _told_steps(reply: str, toolkit: Toolkit) -> list[dict[str, Any]]:
+    """Return the steps of lines that name one tool each: "3. s3: `assemble_problem` with domain = s2.domain"."""
+    steps: list[dict[str, Any]] = []
+    for line in reply.split("\n"):
+        tools = [name for name in toolkit if re.search(rf"\b{name}\b", line)]
+        before, _, after = line.partition(tools[0]) if len(tools) == 1 else ("", "", line)
+        if len(tools) == 1:
+            ids = re.findall(r"\b[A-Za-z]+\d+\b", before)
+            number = ids[-1] if ids else f"s{len(steps) + 1}"
+            steps.append({"id": number, "tool": tools[0], "inputs": []})
+        if steps and len(tools) < 2:
+            given = re.findall(r"(\w+) *[:=←] *`?(\w+\.\w+)", after)
+            steps[-1]["inputs"] += [{"port": port, "from": [source]} for port, source in given]
+            steps[-1]["inputs"] += (
+                [] if given or not (found := _REFERENCE.findall(after)) else [{"port": "", "from": found}]
+            )
+    return steps
+
+
+_REFERENCE = re.compile(r"\b[A-Za-z]+\d+\.\w+")
 
 
 def _plan_of(listed: Any, toolkit: Toolkit, before: Sequence[PlanStep] = ()) -> ToolPlan:
@@ -227,7 +270,22 @@ def _chosen(data: Mapping[str, Any], choices: Collection[str]) -> list[str]:
 
 _CHOICES = {"parameters", "need_help", "ask_user"}
 _CHOICE_FORM = form(parameters={"type": "object"}, need_help=TEXT, ask_user=listing(TEXT))
-_CHOICE_NAMES = {"parameters": ("params", "arguments", "args"), "ask_user": ("question", "questions")}
+_CHOICE_NAMES = {
+    "parameters": ("params", "arguments", "args"),
+    "ask_user": (
+        "question",
+        "questions",
+        "clarification",
+        "clarification_needed",
+        "needs_clarification",
+        "need_clarification",
+        "clarify",
+    ),
+}
+# A question in plain words: "Clarification needed: what is …?", "I have to ask the user: what is …?"
+_ASKED = re.compile(
+    r"\b(?:ask|question|clarif\w*)\b[^:：?\n{}]{0,40}[:：][\s*_]*([^\n{}]+[?？])", re.IGNORECASE
+)
 
 
 def _unwrapped(value: Mapping[str, Any], keys: Collection[str]) -> Mapping[str, Any]:
@@ -255,7 +313,9 @@ def _choice_in(text: str, tool: Tool) -> dict[str, Any]:
             with suppress(ReplyError):
                 named = extract_json(text, {key: (key,) for key in keys})
                 return {key: value for key, value in named.items() if key in {*fields, *_CHOICES}}
-        raise
+        if "{" in text or len(asked := set(_ASKED.findall(answer(text)))) != 1:
+            raise
+        return {"ask_user": asked.pop()}
     return found[tool.name] if [*found] == [tool.name] and isinstance(found[tool.name], dict) else found
 
 
@@ -283,8 +343,9 @@ def _named_pairs(given: Any) -> Any:
     """Return the object that a list with one object, or with one name and value each, stands for."""
     if not isinstance(given, list) or not all(isinstance(entry, dict) for entry in given):
         return given
-    if all(entry.keys() == {"name", "value"} for entry in given) and given:
-        return {str(entry["name"]): entry["value"] for entry in given}
+    names = [next((key for key in ("name", "key", "parameter") if key in entry), "") for entry in given]
+    if given and all(entry.keys() == {name, "value"} for name, entry in zip(names, given, strict=True)):
+        return {str(entry[name]): entry["value"] for name, entry in zip(names, given, strict=True)}
     return given[0] if len(given) == 1 else given
 
 
@@ -299,8 +360,10 @@ def _as_listed(value: Any, parameters: type[Parameters], key: str) -> Any:
 
 def read_verdict(text: str, steps: Collection[str]) -> Review:
     """Return the verdict `{"verdict", "reason", "fixes": [{"step", "advice"}], "questions": […], "replan"}`."""
-    said = extract_json(text, {"verdict": ("verdict", "judgement")})
+    said = _verdict_in(text)
     data = conform(said, verdict_form([*steps]), _NAMES)
+    if "fixes" not in data and {"step", "advice"} <= data.keys():
+        data = {**data, "fixes": [{"step": data["step"], "advice": data["advice"]}]}
     if data.get("verdict") == "replan":
         data = {**data, "verdict": "invalid", "replan": True}
     try:
@@ -321,6 +384,19 @@ def read_verdict(text: str, steps: Collection[str]) -> Review:
     return Review(judgement, str(data.get("reason", "")), fixes, questions, replan)
 
 
+def _verdict_in(text: str) -> dict[str, Any]:
+    """Return the object of a verdict, else what a reply notes beside the one word of it that a sentence gives."""
+    try:
+        return extract_json(text, {"verdict": ("verdict", "judgement")})
+    except ReplyError:
+        word = told_word(
+            text, ("verdict", "judgement", "result", "answer", "decision", "conclusion"), JUDGEMENTS
+        )
+        if word is None or "{" in text:
+            raise
+        return {**noted_values(answer(text)), "verdict": word}
+
+
 # Names that models give the parts of an answer.
 _NAMES = {
     "step": ("step_id", "id"),
@@ -331,7 +407,7 @@ _NAMES = {
 _PLAN_NAMES = {
     "id": ("step", "step_id"),
     "tool": ("name", "tool_name", "action", "function"),
-    "inputs": ("input", "uses"),
+    "inputs": ("input", "uses", "arguments", "parameters", "args"),
     "port": ("name", "input"),
     "from": ("source", "ref", "value"),
     "why": ("reason", "rationale", "purpose", "description"),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import importlib
 import os
-import signal
 import sys
 
 import click
 
+from hpc.interrupts import insist_on_interrupts
 from sharp.cli.exits import EXIT_CODES_HELP, exit_code
 from sharp.cli.options import SharpGroup
 from sharp.version import __version__
@@ -96,7 +96,7 @@ def cli() -> None:
 def main() -> None:
     """Run the command line and exit with a stable code."""
     # A job that is told to end must end as if interrupted: with a sentence, and its programs ended before it.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    insist_on_interrupts()
     try:
         code = cli(prog_name="sharp", standalone_mode=False)
     except BaseException as error:  # noqa: BLE001 - the last handler: turns errors into a sentence and a code

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from hpc.errors import InfrastructureError
-from hpc.files import make_directory
+from hpc.files import translate_os_errors
 from hpc.sandbox import SandboxPolicy
 from sharp.evaluation.protocol import Evaluation, EvaluationRequest
 from sharp.evaluation.task_folder import EvaluationTask, TaskFactory, TaskResult, read_result, write_task
@@ -23,7 +23,8 @@ from sharp.reference import DataSet, Splits
 class LocalEvaluator:
     """Evaluates requests for one problem on one data set; results stay in `RUN/tasks`.
 
-    A result that is already there, from before a crash say, is used and not computed again. Cancelling an
+    A result that is already there, from before a crash say, is used and not computed again; nothing is flushed to the
+    device, as the caller records the result at once. Cancelling an
     evaluation ends its worker and all that the worker started. A context manager: at its end no worker is left.
     Where `mpi` launches MPI ranks (`mpiexec -n {shards}`), these run what is split into shards, with the same result.
     """
@@ -41,7 +42,7 @@ class LocalEvaluator:
         python: str = sys.executable,
     ) -> None:
         self._subject = TaskFactory(run_dir, problem, dataset, splits)
-        self._bench = WorkerPool(sandbox, mpi, python)
+        self._bench = WorkerPool(sandbox, mpi, python, flush=False)
         self._free = asyncio.Semaphore(workers)
         self._turn: defaultdict[Path, asyncio.Lock] = defaultdict(asyncio.Lock)
 
@@ -73,8 +74,9 @@ class LocalEvaluator:
                 return known
             try:
                 shutil.rmtree(folder, ignore_errors=True)  # what an attempt that was cut off may have left
-                make_directory(folder)
-                write_task(folder, task)
+                with translate_os_errors(folder):
+                    folder.mkdir(parents=True)
+                write_task(folder, task, flush=False)
                 await self._bench.evaluate(folder, task.request)
                 result = read_result(folder, task)
             except BaseException:

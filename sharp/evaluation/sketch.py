@@ -26,11 +26,9 @@ def sketch_of(prediction: Mapping[str, NDArray[Any]]) -> str:
     samples = min(SAMPLES, len(next(iter(prediction.values()))))
     sums = np.zeros((samples, SUMS))
     for number, values in enumerate(prediction.values()):
-        flat = np.asarray(values[:samples], np.float64).reshape(samples, -1)
-        draws = np.random.default_rng([SUMS, number]).integers(0, 2 * SUMS, flat.shape[1])
-        signed = flat * np.where(draws % 2, 1.0, -1.0)
+        places, signs = _draws(number, values[0].size)
         for sample in range(samples):
-            sums[sample] += np.bincount(draws // 2, signed[sample], SUMS)
+            sums[sample] += np.bincount(places, values[sample].ravel() * signs, SUMS)
     return b64encode(sums.astype("<f8").tobytes()).decode()
 
 
@@ -40,6 +38,13 @@ def sketch_distance(one: str, other: str) -> float:
     apart = np.linalg.norm(left - right, axis=1)
     size = (np.linalg.norm(left, axis=1) + np.linalg.norm(right, axis=1)) / 2
     return float(np.mean(np.divide(apart, size, out=np.zeros_like(apart), where=size > 0)))
+
+
+@lru_cache(maxsize=4)
+def _draws(field: int, size: int) -> tuple[NDArray[np.intp], Array]:
+    """Return for each of so many values of a field the sum that it is added to, and its sign."""
+    draws = np.random.default_rng([SUMS, field]).integers(0, 2 * SUMS, size)
+    return draws // 2, np.where(draws % 2, 1.0, -1.0)
 
 
 @lru_cache(maxsize=1024)

@@ -1,6 +1,6 @@
 """The trusted worker: `python -P -m sharp.evaluation.worker` evaluates one task folder after another.
 
-It reads `{"folder": …}` lines from standard input and answers each with a line on standard output once
+It reads `{"folder": …, "flush": …}` lines from standard input and answers each with a line on standard output once
 `result.json` is there: `{"folder": …, "error": null}`, or a sentence where the machine failed. With `--folder` it
 evaluates one and exits, with 1 and the sentence on standard error where the machine failed.
 """
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if options.folder is None:
                 _serve(context)
                 return 0
-            error = _attempt(options.folder, context)
+            error = _attempt(options.folder, context, flush=True)
     except (HpcError, OSError) as failure:
         error = str(failure)
     if error is not None:
@@ -43,10 +43,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0 if error is None else 1
 
 
-def run_task(folder: Path, context: WorkerContext) -> None:
-    """Evaluate what `request.json` asks and write `result.json`."""
+def run_task(folder: Path, context: WorkerContext, *, flush: bool = True) -> None:
+    """Evaluate what `request.json` asks and write `result.json`, see `write_result`."""
     task = read_task(folder)
-    write_result(folder, task, evaluate(task, context))
+    write_result(folder, task, evaluate(task, context), flush=flush)
 
 
 def parser(program: str, description: str | None, *, one: bool = False) -> argparse.ArgumentParser:
@@ -64,15 +64,16 @@ def _serve(context: WorkerContext) -> None:
     with os.fdopen(os.dup(sys.stdout.fileno()), "w") as answers:
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
         for line in sys.stdin:
-            folder = Path(json.loads(line)["folder"])
-            answers.write(json.dumps({"folder": str(folder), "error": _attempt(folder, context)}) + "\n")
+            asked = json.loads(line)
+            error = _attempt(Path(asked["folder"]), context, flush=asked["flush"])
+            answers.write(json.dumps({"folder": asked["folder"], "error": error}) + "\n")
             answers.flush()
 
 
-def _attempt(folder: Path, context: WorkerContext) -> str | None:
+def _attempt(folder: Path, context: WorkerContext, *, flush: bool) -> str | None:
     """Run a task; return a sentence where it failed through no fault of the candidate."""
     try:
-        run_task(folder, context)
+        run_task(folder, context, flush=flush)
     except ExpectedError as error:
         return str(error)
     except Exception as error:  # noqa: BLE001  whatever fails here is ours, and the next task may not

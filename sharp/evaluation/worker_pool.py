@@ -30,14 +30,21 @@ class WorkerPool:
     """Evaluates task folders, each call by a worker of its own; workers are started when needed and used again.
 
     Where `mpi` launches MPI ranks (`mpiexec -n {shards}`), these run what is split into shards, with the same result.
+    Without `flush` a worker's result may be gone after a loss of power: for those who record it at once.
     """
 
     def __init__(
-        self, sandbox: SandboxPolicy | None = None, mpi: str | None = None, python: str = sys.executable
+        self,
+        sandbox: SandboxPolicy | None = None,
+        mpi: str | None = None,
+        python: str = sys.executable,
+        *,
+        flush: bool = True,
     ) -> None:
         self._sandbox = sandbox or SandboxPolicy()
         self._mpi = mpi
         self._python = python
+        self._flush = flush
         self._idle: list[Worker] = []
         self._closed = False
 
@@ -63,7 +70,7 @@ class WorkerPool:
             return
         worker = self._idle.pop() if self._idle else await self._start_worker()
         try:
-            error = await worker.work(folder, limit_s)
+            error = await worker.work(folder, limit_s, flush=self._flush)
         except BaseException:
             await worker.kill()
             raise
@@ -98,7 +105,7 @@ class Worker:
     said: IO[bytes]
     belongings: ExitStack
 
-    async def work(self, folder: Path, limit_s: float) -> str | None:
+    async def work(self, folder: Path, limit_s: float, *, flush: bool) -> str | None:
         """Let it evaluate a task folder; return what it says went wrong.
 
         Raises `InfrastructureError` if it dies or does not answer within the limit.
@@ -107,7 +114,8 @@ class Worker:
         assert self.process.stdout is not None
         try:
             async with asyncio.timeout(limit_s):
-                self.process.stdin.write(json.dumps({"folder": str(folder)}).encode() + b"\n")
+                asked = {"folder": str(folder), "flush": flush}
+                self.process.stdin.write(json.dumps(asked).encode() + b"\n")
                 await self.process.stdin.drain()
                 answer = await self.process.stdout.readline()
                 if not answer.endswith(b"\n"):

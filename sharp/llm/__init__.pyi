@@ -91,7 +91,9 @@ from .replies import read_verdict as read_verdict
 from .replies import says_something as says_something
 from .replies import text_of as text_of
 from .replies import texts_of as texts_of
+from .replies import told_word as told_word
 from .replies_code import extract_code as extract_code
+from .replies_notations import noted_values as noted_values
 from .replies_text import CUT_OFF as CUT_OFF
 from .replies_text import ReplyCut as ReplyCut
 from .replies_text import answer as answer

@@ -19,6 +19,10 @@ from sharp.llm.replies_json import last_object
 KeyNames = Mapping[str, Sequence[str]]
 """Other names that models give to keys."""
 
+# Pairs on one line: "equations: s1.equations, domain = s2.domain". What parts a name from what is said of it.
+_PAIR = r"\w+ *[:=] *[\w.\[\]\"'$]+"
+_PAIRS = re.compile(rf"{_PAIR}(?: *[,;] *{_PAIR})*")
+_SAID_OF = re.compile(r"\s*(?::|\s[–—-]|->|→|=>)\s+")
 _NOTHING = re.compile(r"\W*(?:(?:none|no|null|n/a|nothing)\b.{0,20})?", re.IGNORECASE)
 
 
@@ -41,6 +45,8 @@ def conform(value: Any, schema: JsonSchema, names: KeyNames = MappingProxyType({
 def _listed(value: Any, item: JsonSchema, names: KeyNames) -> list[Any]:
     if isinstance(value, str) and value.lstrip().startswith("["):
         value = (last_object(f'{{"listed": {value}}}') or {}).get("listed")
+    if isinstance(value, str) and len(item.get("properties", ())) == 2 and _PAIRS.fullmatch(value.strip()):
+        value = dict(re.split(r" *[:=] *", pair, maxsplit=1) for pair in re.split(r" *[,;] *", value.strip()))
     if value is None or value is False or (isinstance(value, str) and _NOTHING.fullmatch(value)):
         return []
     if not isinstance(value, Mapping) or "properties" not in item:
@@ -55,23 +61,9 @@ def _listed(value: Any, item: JsonSchema, names: KeyNames) -> list[Any]:
 
 def _object(value: Any, properties: Mapping[str, JsonSchema], names: KeyNames) -> Any:
     keys = [key for key in properties if key != "reasoning"]
-    if isinstance(value, str) and value.lstrip().startswith("{"):
-        value = last_object(value) or value
-    if isinstance(value, str) and ": " in value:
-        value = [*value.split(": ", 1)]
-    match value:
-        case [dict(only)]:
-            value = only
-        case [str(name), dict(entry)] if len(keys) > 2 or _properties_of(entry, properties, names).keys() - {
-            keys[0]
-        }:
-            value = {keys[0]: name, **entry}
-        case [str(name), entry] if len(keys) > 1:
-            value = dict(zip(keys, (name, entry), strict=False))
+    value = _under_keys(_as_mapping(value, keys, properties, names), keys, properties, names)
     if not isinstance(value, Mapping):
         return value
-    if len(value) == 1 and len(keys) > 1 and not _properties_of(value, properties, names):
-        value = dict(zip(keys, next(iter(value.items())), strict=False))
     lower = lower_keys(value)
     called = _properties_of(lower, properties, names)
     found = {key: lower[name] for key, name in called.items()}
@@ -80,7 +72,41 @@ def _object(value: Any, properties: Mapping[str, JsonSchema], names: KeyNames) -
         meant = [name for name, entry in rest.items() if _can_only_be(entry, properties[key], len(keys))]
         if len(meant) == 1:
             found[key] = rest.pop(meant[0])
+        elif word := _affirmed(rest, properties[key]):
+            found[key] = word
     return {**rest, **{key: conform(entry, properties[key], names) for key, entry in found.items()}}
+
+
+def _as_mapping(
+    value: Any, keys: Sequence[str], properties: Mapping[str, JsonSchema], names: KeyNames
+) -> Any:
+    """Return the object that a text, a list of one, or a name with what is said of it stands for."""
+    if isinstance(value, str) and value.lstrip().startswith("{"):
+        value = last_object(value) or value
+    if isinstance(value, str) and _SAID_OF.search(value):
+        value = _SAID_OF.split(value, maxsplit=1)
+    match value:
+        case [dict(only)]:
+            return only
+        case [str(name), dict(entry)] if len(keys) > 2 or _properties_of(entry, properties, names).keys() - {
+            keys[0]
+        }:
+            return {keys[0]: name, **entry}
+        case [str(name), entry] if len(keys) > 1:
+            return dict(zip(keys, (name, entry), strict=False))
+    return value
+
+
+def _under_keys(
+    value: Any, keys: Sequence[str], properties: Mapping[str, JsonSchema], names: KeyNames
+) -> Any:
+    """Return an object that has none of the keys under them: a name with its text, or entries by their names."""
+    if not isinstance(value, Mapping) or _properties_of(lower_keys(value), properties, names):
+        return value
+    first = properties[keys[0]]["type"] if keys else ""
+    if len(value) == 1 and len(keys) > 1 and first == "string":
+        return dict(zip(keys, next(iter(value.items())), strict=False))
+    return {keys[0]: value} if len(keys) == 1 and len(value) > 1 and first == "array" else value
 
 
 def _can_only_be(entry: Any, schema: JsonSchema, keys: int) -> bool:
@@ -94,6 +120,18 @@ def _can_only_be(entry: Any, schema: JsonSchema, keys: int) -> bool:
     if "enum" in schema:
         return isinstance(entry, str) and _fits(entry, schema)
     return keys == 2 and schema["type"] == "string" and isinstance(entry, str)
+
+
+def _affirmed(rest: Mapping[str, Any], schema: JsonSchema) -> str | None:
+    """Return the one word of a choice that a key such as `"valid": true` or `"valid": false` affirms."""
+    words = schema.get("enum", ())
+    said = [
+        name.removeprefix("is_") if entry else f"in{name.removeprefix('is_')}"
+        for name, entry in rest.items()
+        if isinstance(entry, bool)
+    ]
+    named = [word for word in said if word in words]
+    return named[0] if len(named) == 1 else None
 
 
 def _is_empty(value: Any, schema: JsonSchema) -> bool:

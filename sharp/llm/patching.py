@@ -1,7 +1,7 @@
 """Applying a judge's patch to its base solver: all of it or nothing.
 
-Each hunk is found exactly, else whatever its white space, else at the one place that is at least 90 %
-similar. Beyond that the patch fails with the lines that come nearest, and the stage asks the model again.
+Each hunk is found exactly, else whatever its white space, else as a part of one line, else at the one place that is at
+least 90 % similar. Beyond that the patch fails with the lines that come nearest, and the stage asks the model again.
 """
 
 from __future__ import annotations
@@ -27,24 +27,30 @@ from sharp.llm.patching_match import (
     find_exactly,
     find_loosely,
     find_similar,
+    find_within,
     nearest,
 )
 from sharp.llm.replies import Revision, read_patch
-from sharp.llm.replies_code import elided_text, elisions, extract_code
+from sharp.llm.replies_code import elided_text, elisions, extract_code, is_same
 from sharp.llm.replies_stubs import missing
 from sharp.llm.replies_text import MAX_CODE, normalise, parses
 
-Rung = Literal["keep", "exact", "whitespace", "fuzzy", "functions", "whole-file"]
+Rung = Literal["keep", "exact", "whitespace", "part", "fuzzy", "functions", "whole-file"]
 
 _LADDER: tuple[
     tuple[Rung, Callable[[SourceLines, Hunk, MatchBudget], Match | AmbiguousMatch | None]], ...
 ] = (
     ("exact", find_exactly),
     ("whitespace", find_loosely),
+    ("part", find_within),
     ("fuzzy", find_similar),
 )
 _RUNGS = tuple(rung for rung, _ in _LADDER)
-_WORDS = {"whitespace": "only after ignoring white space", "fuzzy": "only by similarity"}
+_WORDS = {
+    "whitespace": "only after ignoring white space",
+    "part": "as a part of a line",
+    "fuzzy": "only by similarity",
+}
 _NO_PART = "The program {}. Give the complete program, or functions that replace those of the base by name."
 _SHOWN = 4000
 """How much of a failed block is sent back, in characters."""
@@ -87,6 +93,8 @@ def read_correction(text: str, code: str, function: str) -> str:
     patched = apply_patch(code, patch)
     if isinstance(patched, PatchFailure):
         raise ReplyError(failure_text(patched))
+    if is_same(patched.code, normalise(code)):
+        raise ReplyError("The patch leaves the program as it is. Give the lines that correct it.")
     return patched.code
 
 

@@ -26,12 +26,13 @@ Lines = tuple[str, ...]
 _OLD = r"(?:SEARCH|ORIGINAL|OLD|BEFORE|FIND|HEAD)"
 _NEW = r"(?:REPLACE|UPDATED?|NEW|AFTER|REPLACEMENT)"
 _SEARCH = re.compile(
-    rf"([ \t]*+)(?:<{{5,9}}+(?: ?[^\W\d_]{{2,20}}+)?|(?:-{{5,9}}+|<{{3,9}}+) ?{_OLD}):?(?:[ (].{{0,60}}+)?\s*+",
+    rf"([ \t]*+)(?:<{{5,9}}+(?! ?{_NEW}\b)(?: ?[^\W\d_]{{2,20}}+)?|(?:-{{5,9}}+|[<>]{{3,9}}+) ?{_OLD})"
+    r":?(?:[ (].{0,60}+)?\s*+",
     re.IGNORECASE,
 )
 _DIVIDER = re.compile(r"([ \t]*+)={4,9}+\s*+")
 _REPLACE = re.compile(
-    rf"([ \t]*+)(?:>{{5,9}}+(?: ?[A-Za-z][\w./-]*+)?|(?:\+{{5,9}}+|>{{3,9}}+) ?{_NEW}):?(?:[ (].{{0,60}}+)?\s*+",
+    rf"([ \t]*+)(?:>{{5,9}}+(?: ?[A-Za-z][\w./-]*+)?|(?:\+{{5,9}}+|[<>]{{3,9}}+) ?{_NEW}):?(?:[ (].{{0,60}}+)?\s*+",
     re.IGNORECASE,
 )
 _FENCE = re.compile(r"\s*+(?:```|~~~)[\w+-]*+\s*+")
@@ -152,7 +153,8 @@ def looks_like_diff(block: FencedBlock) -> bool:
     """Say whether a fenced block holds a unified diff, by its label or by how its text begins."""
     if block.fence.language in {"diff", "patch", "udiff"}:
         return True
-    return block.body.lstrip().startswith(_DIFF_BEGINS) or _is_signed(block.body)
+    first = block.body.lstrip().partition("\n")[0]
+    return first.startswith(_DIFF_BEGINS) or bool(_NORMAL.fullmatch(first)) or _is_signed(block.body)
 
 
 def _is_signed(body: str) -> bool:
@@ -236,7 +238,7 @@ def _region(number: int, first: int, dividers: list[int], last: int) -> BlockSpa
 def _search_replace_hunk(lines: list[str], region: BlockSpan) -> Hunk:
     # Equals signs may also underline a heading in the code: the longest old part that is found wins.
     plain = [
-        HunkVariant(tuple(lines[region.first + 1 : divider]), tuple(lines[divider + 1 : region.last]))
+        HunkVariant(tuple(lines[region.first + 1 : divider]), _without_end(lines[divider + 1 : region.last]))
         for divider in reversed(region.dividers)
     ]
     bare = [HunkVariant(_without_fences(reading.old), _without_fences(reading.new)) for reading in plain]
@@ -244,6 +246,12 @@ def _search_replace_hunk(lines: list[str], region: BlockSpan) -> Hunk:
         bare += [HunkVariant(mend(reading.old), mend(reading.new)) for reading in bare]
     text = "\n".join(lines[region.first : region.last + 1])
     return Hunk(text, tuple(dict.fromkeys([*plain, *bare])))
+
+
+def _without_end(new: list[str]) -> Lines:
+    """Return new lines without a second divider that ends them: one below a statement underlines no heading."""
+    doubled = len(new) > 1 and new[-1].rstrip() == "=" * 7 and re.search(r"[=(]", new[-2])
+    return tuple(new[:-1] if doubled else new)
 
 
 def _without_fences(lines: Lines) -> Lines:

@@ -1,12 +1,13 @@
-"""Where a hunk's old lines stand in a program, in three degrees of strictness, and what replaces them.
+"""Where a hunk's old lines stand in a program, in four degrees of strictness, and what replaces them.
 
-The two tolerant degrees compare lines that are not blank and write back a three-way merge: lines that the
+Two tolerant degrees compare lines that are not blank and write back a three-way merge: lines that the
 hunk does not change keep the program's own text, new lines take its indentation.
 """
 
 from __future__ import annotations
 
 import heapq
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -94,6 +95,25 @@ def find_loosely(page: SourceLines, hunk: Hunk, _: MatchBudget) -> Match | Ambig
             return _merge(page, reading, places[0])
         if places:
             return AmbiguousMatch(tuple(page.solid[place] for place in places))
+    return None
+
+
+def find_within(page: SourceLines, hunk: Hunk, _: MatchBudget) -> Match | AmbiguousMatch | None:
+    """Find the old text as a part of one line, whole words and numbers, and change only that part."""
+    for reading in hunk.readings:
+        old, new = (" ".join(lines).strip() for lines in (reading.old, reading.new))
+        if len(reading.old) != 1 or len(reading.new) > 1 or not old:
+            continue
+        part = re.compile(rf"(?<![\w.]){re.escape(old)}(?![\w.])")
+        found = [(n, place) for n, line in enumerate(page.lines) for place in part.finditer(line)][
+            :MAX_PLACES
+        ]
+        if len(found) == 1:
+            ((at, place),) = found
+            line = page.lines[at]
+            return Match(at, at + 1, (f"{line[: place.start()]}{new}{line[place.end() :]}",))
+        if found:
+            return AmbiguousMatch(tuple(n for n, _ in found))
     return None
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -30,6 +29,14 @@ from sharp.llm.patching_hunks import looks_like_diff, read_hunks, search_replace
 from sharp.llm.replies_calls import arguments, python_call, texts_in
 from sharp.llm.replies_code import extract_code, mentions, program_in_json
 from sharp.llm.replies_json import last_object
+from sharp.llm.replies_notations import (
+    labelled_values,
+    noted_values,
+    told_words,
+    toml_object,
+    unmarked,
+    yaml_object,
+)
 from sharp.llm.replies_stubs import missing
 from sharp.llm.replies_text import FencedBlock, answer, defines, fenced_blocks, parses, without_blocks
 
@@ -56,6 +63,8 @@ _CHOICE_KEYS = {
         "final_choice",
     ),
 }
+# What sentences call an answer: "The answer is no."
+_ANSWERS = ("answer", "verdict", "conclusion", "result", "decision")
 _ID_KEYS = ("id", "candidate", "candidate_id", "name", "program", "solver")
 _REASON_KEYS = ("reason", "reasons", "why", "rationale", "justification", "comment", "explanation")
 _DESCRIBED = 300
@@ -63,34 +72,8 @@ _HEADER_KEYS = ("base_id", "base", "action", "keep", "reason", "changes")
 _JSON = frozenset({"json", "json5", "jsonc", "js", "javascript"})
 _TEXT = frozenset({"", "text", "txt", "plaintext", "markdown", "md"})
 _YAML = frozenset({"yaml", "yml"})
-_ANCHOR = re.compile(r"(?:^|[:\-\[,{])\s*[&*]\w", re.MULTILINE)
 _ASSIGNED = re.compile(r"\A[A-Za-z_]\w*+ *= *(?=[{\[\w])")
-_MARK = r"[ \t]*(?:[-*•]|\d{1,2}[.)])[ \t]"
-# Labels and their values in prose: "**Verdict:** no", a row "| verdict | no |", "<verdict>no</verdict>", a list below.
-_LABELLED = re.compile(
-    r"^[\s*_#>-]*(?:\d{1,2}[.)] *\**)?([A-Za-z][A-Za-z_]*(?: [a-z]+)?)[*_ ]*(?:[:=→：]|[-=]>)[*_ ]*([^\s*_>].*)$",
-    re.MULTILINE,
-)
 _ONE_WORD = re.compile(r"\W*(\w+)\W*")
-_IS = re.compile(r"\b([a-z_]+) is(?:: *| (?=\*\*|`))(\S.*)$", re.MULTILINE | re.IGNORECASE)
-_SECTION = re.compile(
-    r"^(?:#+[ \t]*|\*\*)(?P<label>[A-Za-z][A-Za-z_]*(?: [a-z]+)?)[*_: ]*\n++"
-    rf"(?P<text>(?:(?!#|\*\*[A-Z]|```|{_MARK}).*(?:\n|\Z))+)",
-    re.MULTILINE,
-)
-_LABELLED_WITHIN = 10_000
-_ROW = re.compile(r"^[ \t]*\|([^|\n]{1,40})\|([^|\n]{1,400})\|[ \t]*$", re.MULTILINE)
-_LISTED = re.compile(
-    r"^(?:[ \t]*#+[ \t]*|\*\*(?=.*\*\*$)|[ \t*_>-]*(?=.*:))(?P<label>[A-Za-z][A-Za-z_]*(?: [a-z]+)?)[*_ ]*:?[*_ ]*\n+"
-    rf"(?P<list>(?:{_MARK}.*(?:\n|\Z))+)",
-    re.MULTILINE,
-)
-_ITEM = re.compile(rf"^{_MARK}[ \t]*", re.MULTILINE)
-_TAGGED = re.compile(
-    r"(?=<(?P<label>[a-z]\w*+)>(?P<inside>(?:(?!</?(?P=label)>).){0,2000}+)</(?P=label)>)", re.DOTALL
-)
-_INNER_TAG = re.compile(r"<\w++([^<>]*+)>([^<>]++)</\w++>")
-_QUOTED = re.compile(r"=\"([^\"]*+)\"")
 _ENVELOPE = re.compile(
     r"^\*\*\* (?:Begin Patch|Update File: [^\n]*)\n(.*?)(?:^\*\*\* End Patch$|\Z)", re.MULTILINE | re.DOTALL
 )
@@ -99,11 +82,37 @@ _QUOTES = ('"', "'", "“")
 _CALLED = re.compile(
     r"[A-Za-z]+\d[\w.]*|(?:candidate|solver|program|kandidat|candidat|候选)\W{0,3}\d+", re.IGNORECASE
 )
-# How prose names a nominee, and ranks: "I nominate c003", "Nominee: c003", "1. c003", "| 1 | c003 |".
-_NOMINATES = re.compile(
-    r"nomin|\bwinner\b|\bbest (?:candidate|choice)\b|\bmy (?:choice|pick|favou?rite)\b"
-    r"|\bI(?:'d| would)? (?:choose|pick|select|go with)\b|提名",
+# How prose names a nominee, plainest words first: "I nominate c003", "my choice is c003"; how it praises one alone in
+# a clause, "c003 wins", and ranks:
+# "1. c003", "| 1 | c003 |".
+_ID = r"((?:(?:candidate|solver|program|kandidat|candidat|候选)\W{0,3})?[A-Za-z]*\d(?:[\w.]*\w)?)"
+_LINK = r"\W{0,6}(?:(?:is|be|are|as|goes to|the|for|ist|est|es|le|la|für|mir|candidate|program|solver)\b\W{0,6}){0,3}"
+_NOMINATED = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"(?:\bnom(?:in|m)\w*+|\bwinner\b|\bfinal (?:choice|selection|pick|answer)\b|提名){_LINK}{_ID}",
+        r"(?:\bchoos\w*+|\bpick\w*+|\bselect\w*+|\brecommend\w*+|\bgo(?:ing)? (?:with|for)\b|\bchoice\b|\bfavou?rite\b"
+        r"|\bprefer\w*+|\bwähle\b|\bempfehle\b|\bchoisis\b|\brecommande\b|\belijo\b|\brecomiendo\b|选择|我选|推荐"
+        rf"|\bI(?:'d| would|'ll| will) run\b){_LINK}{_ID}|{_ID} should be (?:run|chosen|selected|nominated)\b",
+    )
+)
+# "The best accuracy" and "wins on cost" are praise in one respect, and name nobody.
+_PRAISES = re.compile(
+    r"\b(?:best|strongest|superior|top)"
+    r"(?=\W*$|:| (?:overall|candidate|program|solver|choice|option|one|pick|of all|is|by)\b)"
+    r"|\bwins?\b(?! (?:on|in|at|for|when|over)\b)|\bwinner\b|\b(?:my|the) vote\b|\bgewinnt\b(?! (?:bei|in)\b)"
+    r"|\b(?:der|das) beste\b(?! \w)|\ble meilleur\b(?! \w)|\bel mejor\b(?! \w)|最[好优佳](?!的)",
     re.IGNORECASE,
+)
+_HALF_PRAISES = re.compile(
+    r"\b(?:not|second|next|runner|among|one of|would|on|in terms)\b|n't\b", re.IGNORECASE
+)
+_UNDECIDED = re.compile(
+    r"\b(?:if|unless|consider(?:ed|ing)|might|could|at first|initially|tempted|almost|not sure|unsure)\b",
+    re.IGNORECASE,
+)
+_OR_ANOTHER = re.compile(
+    rf"\W{{0,4}}(?:\b(?:or|and|or rather|oder|und|ou|et)\b|[/&]|或)\W{{0,4}}{_ID}", re.IGNORECASE
 )
 _DENIED = re.compile(r"\b(?:not|cannot|can't|won't|none|nobody|hard) (?:to )?(?:\w+ )?nominat", re.IGNORECASE)
 _HEADING = re.compile(r"^(#+ .*|\*\*[^*\n]+\*\*:?)\n+", re.MULTILINE)
@@ -119,6 +128,10 @@ _REFUSAL = re.compile(
     re.IGNORECASE,
 )
 # How prompts write what a value may be: models copy it in place of a value.
+_FEW_WORDS, _LONG_WORD = 5, 5
+_NOT = re.compile(
+    r"\b(?:not|no|never|hardly|un\w+|cannot|n't|part\w*|almost|nearly|perhaps|maybe|may|would|if)\b"
+)
 _CHOICES = re.compile(r"[\w-]+(?: \| [\w-]+)+")
 _YES_NO = {"yes": True, "true": True, "no": False, "false": False}
 _TRANSLATED = {
@@ -192,7 +205,7 @@ def prose(text: str) -> str:
     blocks = fenced_blocks(reply)
     worded = [block.body for block in blocks if block.fence.language in _TEXT and not parses(block.body)]
     words = " ".join([without_blocks(reply, blocks), *worded])
-    words = _unmarked(re.sub(r"^[ \t]*>|</?[a-z]+>", "", words, flags=re.MULTILINE))
+    words = unmarked(re.sub(r"^[ \t]*>|</?[a-z]+>", "", words, flags=re.MULTILINE))
     words = _AROUND.sub("", words)
     if not says_something(words) or _REFUSAL.match(words):
         raise ReplyError("The reply has no words that can be used. Expected plain text.")
@@ -211,12 +224,12 @@ def extract_json(text: str, wanted: Mapping[str, Sequence[str]] = MappingProxyTy
     try:
         found = _json_object(reply, wanted)
     except ReplyError:
-        labelled = _named(labelled_values(reply), wanted)
+        noted = _named(noted_values(reply), wanted)
         if len(wanted) == 1 and (word := _ONE_WORD.fullmatch(reply)):
-            labelled = dict.fromkeys(wanted, word[1])
-        if not wanted or not wanted.keys() <= labelled.keys():
+            noted = dict.fromkeys(wanted, word[1])
+        if not wanted or not wanted.keys() <= noted.keys():
             raise
-        return labelled
+        return noted
     if lacking := wanted.keys() - found.keys():
         labelled = _named(labelled_values(reply), wanted)
         found |= {key: labelled[key] for key in lacking if key in labelled}
@@ -228,7 +241,12 @@ def read_verdict(text: str, schema: Mapping[str, Allowed]) -> dict[str, Any]:
 
     Keys and words are matched whatever their case; yes and no stand for true and false, and the other way round.
     """
-    verdict = extract_json(text, {key: (key,) for key in schema})
+    try:
+        verdict = extract_json(text, {key: (key,) for key in schema})
+    except ReplyError:
+        verdict = _told(text, schema)
+        if not verdict:
+            raise
     faults = []
     for key, allowed in schema.items():
         try:
@@ -244,6 +262,21 @@ def read_verdict(text: str, schema: Mapping[str, Allowed]) -> dict[str, Any]:
     if faults:
         raise ReplyError(f"The verdict cannot be used: {'; '.join(faults)}.")
     return verdict
+
+
+def _told(text: str, schema: Mapping[str, Allowed]) -> dict[str, Any]:
+    """Return the only key of a verdict with the one word for it that a reply gives in a sentence, else nothing."""
+    ((key, allowed), *others) = schema.items()
+    if others or isinstance(allowed, type | UnionType) or "{" in text:
+        return {}
+    word = told_word(text, (key, *_ANSWERS), allowed)
+    return {key: word} if word else {}
+
+
+def told_word(text: str, names: Sequence[str], allowed: Sequence[str]) -> str | None:
+    """Return the one of some words that a reply without an object gives in a sentence under one of these names."""
+    told = told_words(answer(text), names, "|".join(map(re.escape, allowed)))
+    return told.pop() if len(told) == 1 else None
 
 
 def read_selection(text: str, ids: Sequence[str], *, max_shortlist: int) -> SelectionReply:
@@ -297,8 +330,7 @@ def _choice(text: str, known: Ids) -> dict[str, Any]:
             listed = extract_json(text, {"shortlist": _CHOICE_KEYS["shortlist"]})
         reply = without_blocks(answer(text), fenced_blocks(answer(text)) if listed else ())
         lines = [] if "{" in reply else _HEADING.sub(r"\1 ", reply).split("\n")
-        sentences = [one for line in lines for one in re.split(r"(?<=[.!?。;])\s+", line)]
-        named = {name for one in sentences if _NOMINATES.search(one) for name in known.named_in(one)}
+        named = _nominees("\n".join(lines), known)
         if len(named) != 1 or _DENIED.search(text):
             raise
     if "shortlist" in listed:
@@ -309,6 +341,23 @@ def _choice(text: str, known: Ids) -> dict[str, Any]:
     if not ranked or [rank for rank, names in rows if names] != [*range(1, len(ranked) + 1)]:
         ranked = next((names for names in chains if len(names) > 1), [])
     return {"shortlist": ranked or [*named], "nominee": named.pop()}
+
+
+def _nominees(prose: str, known: Ids) -> set[str]:
+    """Return the ids that a text nominates, by the plainest words that it has for it."""
+    sentences = re.split(r"(?<=[.!?。])\s+|\n", re.sub(r"[*_`]", "", prose))
+    prose = "\n".join(one for one in sentences if not _UNDECIDED.search(one))
+    for pattern in _NOMINATED:
+        named = set[str]()
+        for match in pattern.finditer(prose):
+            other = _OR_ANOTHER.match(prose, match.end())
+            texts = [*filter(None, match.groups()), *(other.groups() if other else ())]
+            named |= {name for text in texts if (name := known.match(text.rstrip("."))) is not None}
+        if named:
+            return named
+    clauses = (clause for clause in re.split(r"[,;\n。，；]|[.!?](?=\s|$)", prose) if _PRAISES.search(clause))
+    praised = (known.named_in(clause) for clause in clauses if not _HALF_PRAISES.search(clause))
+    return {name for names in praised for name in names}
 
 
 def read_revision(
@@ -367,7 +416,7 @@ def _json_object(reply: str, wanted: Mapping[str, Sequence[str]] = MappingProxyT
     prose = (
         python_call(outside)
         or last_object(outside, prose=not outside.lstrip().startswith("{"), listed=listed)
-        or _assigned(blocks)
+        or _assigned(blocks, listed)
     )
     if prose is None:
         raise ReplyError("The reply has no JSON object. Expected one in a fenced ```json block.")
@@ -381,28 +430,20 @@ def _object_in(block: FencedBlock, listed: str = "") -> dict[str, Any] | None:
     """
     body = block.body.strip()
     if block.fence.language in _YAML:
-        return _yaml_object(body)
+        return yaml_object(f"{listed}:\n{body}" if listed and body.startswith("- ") else body)
+    if block.fence.language == "toml":
+        return toml_object(body)
     if block.fence.language in _JSON and body[:1] in _QUOTES:
         return last_object(f"{{{body}}}")  # the members of an object without its braces
     framed = block.is_python and body.startswith("{") and body.endswith("}")
     return last_object(block.body, listed=listed) if framed or block.fence.language in _JSON else None
 
 
-def _assigned(blocks: Sequence[FencedBlock]) -> dict[str, Any] | None:
-    """Return the object that a reply without JSON assigns to a name, or hands to a tool, in a Python block."""
+def _assigned(blocks: Sequence[FencedBlock], listed: str) -> dict[str, Any] | None:
+    """Return the object, or the list, that a Python block of a reply assigns to a name or hands to a tool."""
     bodies = [_ASSIGNED.sub("", block.body.strip()) for block in reversed(blocks) if block.is_python]
-    found = (last_object(body) if body.startswith("{") else python_call(body) for body in bodies)
+    found = (last_object(body, listed=listed) if body[:1] in "{[" else python_call(body) for body in bodies)
     return next(filter(None, found), None)
-
-
-def _yaml_object(text: str) -> dict[str, Any] | None:
-    import yaml
-
-    try:
-        found = None if _ANCHOR.search(text) else yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) and all(isinstance(key, str) for key in found) else None
 
 
 def _named(value: dict[str, Any], wanted: Mapping[str, Sequence[str]]) -> dict[str, Any]:
@@ -432,34 +473,6 @@ def lower_keys(value: Mapping[str, Any]) -> dict[str, Any]:
     for key, item in value.items():
         found.setdefault(re.sub(r"[\s-]+", "_", key.strip().lower()), item)
     return found
-
-
-def labelled_values(reply: str) -> dict[str, Any]:
-    """Return what lines such as `**Verdict:** no`, tags, sections and rows of two cells give; a label's list is a list.
-
-    What is given twice is not certain, and left out. Only the end of a long reply is searched.
-    """
-    reply = reply[-_LABELLED_WITHIN:]
-    pairs: list[tuple[str, Any]] = [(label, _unmarked(value)) for label, value in _LABELLED.findall(reply)]
-    pairs += [(label, _unmarked(value)) for label, value in chain(_ROW.findall(reply), _IS.findall(reply))]
-    pairs += [(match["label"], _items(match["list"])) for match in _LISTED.finditer(reply)]
-    pairs += [(match["label"], _unmarked(match["text"])) for match in _SECTION.finditer(reply)]
-    for match in _TAGGED.finditer(reply):
-        inside = _INNER_TAG.findall(match["inside"])
-        texts = [": ".join(filter(None, (*_QUOTED.findall(marks), text.strip()))) for marks, text in inside]
-        pairs.append((match["label"], texts or _unmarked(match["inside"])))
-    pairs = [(re.sub(r"[\s-]+", "_", label.strip().lower()), value) for label, value in pairs]
-    often = Counter(label for label, _ in pairs)
-    return {label: value for label, value in pairs if often[label] == 1}
-
-
-def _items(text: str) -> list[str]:
-    return [_unmarked(line) for line in _ITEM.sub("", text).split("\n") if line.strip()]
-
-
-def _unmarked(text: str) -> str:
-    """Return a text without the marks that make words bold, slanted or code."""
-    return re.sub(r"\*\*|__|`", "", text).strip("*_ \t\n")
 
 
 def _patch(reply: str, function: str) -> tuple[Kind | None, str, str]:
@@ -696,11 +709,29 @@ def checked(value: object, allowed: Allowed) -> Any:
     for each in allowed:
         if _plain(each) in (word, _TRANSLATED.get(word)):
             return each
+    if (meant_word := _word_in(word, allowed)) is not None:
+        return meant_word
+    raise ValueError(f"not {expected(allowed)}")
+
+
+def _word_in(word: str, allowed: Sequence[str]) -> str | None:
+    """Return the one of some words that a text begins with or gives in another form, None where that is not certain."""
     # "no, as shocks form": it begins with one of the words, and names no other.
     named = [each for each in allowed if re.search(rf"\b{re.escape(_plain(each))}\b", word)]
     if len(named) == 1 and word.startswith(_plain(named[0])):
         return named[0]
-    raise ValueError(f"not {expected(allowed)}")
+    # "rejected", "needs clarification": few words, one of them of a family with one that is allowed, and no "not".
+    if len(word.split()) <= _FEW_WORDS and not _NOT.search(word):
+        named = [each for each in allowed if len(each) >= _LONG_WORD and _family(each).search(word)]
+        if len(named) == 1:
+            return named[0]
+    return None
+
+
+def _family(word: str) -> re.Pattern[str]:
+    """Return what matches a word in its other forms: reject, rejected, rejection; clarify, clarification."""
+    stem = re.escape(_plain(word).removesuffix("y").removesuffix("e"))
+    return re.compile(rf"\b{stem}(?:y|e|s|d|ed|ing|ion|ication|ied|ies|ification)?\b")
 
 
 def is_allowed(value: object, allowed: Allowed) -> bool:

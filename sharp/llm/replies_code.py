@@ -85,6 +85,7 @@ _ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|#\d{1,5});")
 _CODE_LINE = re.compile(
     r"\s|(?:def|class|import|from|if|for|while|with|try|return|async) ?\b|@\w|[\w.\[\]]+ *(?:=|\+=|\()|[\])}]"
 )
+_LEADING_TAG = re.compile(r"^</?[A-Za-z][\w-]*+>(?=\S)", re.MULTILINE)
 _OWN_IMPORT = re.compile(r"^from \.?(\w+) import (?:\w+(?:, *)?)+\n", re.MULTILINE)
 _MOST_STARTS, _MOST_ENDS = 8, 40
 _DIFF_HEADERS = ("--- ", "+++ ", "@@ ", "diff --git ", "new file mode ", "index ")
@@ -277,7 +278,7 @@ def _joined(before: Sequence[str], last: str, after: Sequence[str]) -> str:
 
 def _bare(reply: str, function: str) -> str | None:
     """Return the program of a reply without fences: from its first line of code to the prose or the tag after it."""
-    lines = _without_margin(reply).split("\n")
+    lines = _LEADING_TAG.sub("", _without_margin(reply)).split("\n")
     starts = (
         n for n, line in enumerate(lines) if re.match(r"(?:import |from \w|def |class |@|\"\"\"|'''|#)", line)
     )

@@ -19,7 +19,7 @@ MAX_DEPTH = 64
 
 # How far a string is looked ahead of for a better end, in characters: reading stays linear.
 _LOOK_AHEAD = 300
-_ENDS_TRIED = 6
+_ENDS_TRIED = 12
 _TRIPLES_TRIED = 64
 _GAP_AHEAD = 40
 _GAP = re.compile(r"(?:\s++|//[^\n]*+|#[^\n]*+)*+")
@@ -44,6 +44,11 @@ _BARE_WORD = re.compile(r"[A-Za-z_][\w-]*+(?=\s*+[,}\]])")
 # What begins the next entry where a comma is missing before it: a quoted key, an object, a list.
 _NEXT_KEY = re.compile(r"""\s+["'“][\w -]{1,40}["'”]\s*+:""")
 _NEXT_ENTRY = re.compile(r"\s*[{\[]")
+# What follows the comma after a string, if the quote before the comma ends it: a key, another item, a bracket.
+_AFTER_MEMBER = re.compile(
+    r"""\s*+,(?:\s++|//[^\n]*+|#[^\n]*+)*+(?:["'“][^"'“”\n]{0,60}["'”]\s*+:|[A-Za-z_][\w-]*+\s*+:|[}\]]|/\*|\Z)"""
+)
+_AFTER_ITEM = re.compile(r"""\s*+,\s*+(?:["'“{\[\]}(\d+.-]|//|#|/\*|\Z|[A-Za-z_][\w-]*+\s*+[,\]}])""")
 _HEX = re.compile(r"[0-9a-fA-F]{4}")
 _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", '"': '"', "'": "'", "\\": "\\", "/": "/"}
 _WORDS: dict[str, float | bool | None] = {
@@ -70,13 +75,14 @@ class _BrokenError(Exception):
 def last_object(text: str, *, prose: bool = False, listed: str = "") -> dict[str, Any] | None:
     """Return the last JSON object of a text that is not part of another value, or None where there is none.
 
-    In prose, braces that hold no quoted key (formulas, sets, `{}`) are not taken for an object. A list of objects
-    counts as the value of the key `listed`, if one is named, and a list of one object as that object. Raises ReplyError
-    with the place where the last object breaks off.
+    In prose, braces that hold no quoted key (formulas, sets, `{}`) are not taken for an object. A list of objects, or
+    objects one below the other, count as the value of the key `listed`, if one is named, and a list of one object as
+    that object. Raises ReplyError with the place where the last object breaks off.
     """
     if (doubled := text.strip()).startswith("{{") and doubled.endswith("}}"):
         text = doubled[1:-1]  # braces as in a template that would be formatted
     found: dict[str, Any] | None = None
+    row, end = list[dict[str, Any]](), 0
     failure: _BrokenError | None = None
     reader, position = _Reader(text, may_end_open=not prose), 0
     pattern = _OPENING_IN_PROSE if prose else _OPENING
@@ -94,9 +100,12 @@ def last_object(text: str, *, prose: bool = False, listed: str = "") -> dict[str
                 value = value[0] if len(value) == 1 else {listed: value} if listed else value
             if isinstance(value, dict) and (value or not prose):
                 found, failure = value, None
+                row = [*row, value] if not text[end : opening.start()].strip(" \t\n,;") else [value]
+                end = position
     if failure:
         raise ReplyError(_describe(text, failure))
-    return found
+    alike = set.intersection(*(set(each) for each in row)) if len(row) > 1 else set()
+    return {listed: row} if listed and alike and listed not in alike else found
 
 
 def _end_of_brackets(text: str, start: int) -> int:
@@ -129,6 +138,8 @@ class _Reader:
         self.may_end_open = may_end_open
         self.position = 0
         self.in_object = False
+        self.keyed = False
+        """Whether the value that is read stands under a key."""
         self._last_comment_end = text.rfind("*/")
 
     def read(self, position: int) -> Any:
@@ -159,6 +170,7 @@ class _Reader:
         while not self._take(closing):
             if is_object:
                 keys.append(self._key())
+            self.keyed = is_object
             values.append(self._value(depth + 1))
             if self.may_end_open and self.position >= len(self.text.rstrip()):
                 break
@@ -224,6 +236,9 @@ class _Reader:
 
     def _is_end(self, position: int, followers: str) -> bool:
         after = self.text[position : position + _GAP_AHEAD].lstrip()[:1]
+        if after == "," and "}" in followers:
+            pattern = _AFTER_MEMBER if self.keyed else _AFTER_ITEM
+            return pattern.match(self.text, position) is not None
         ends = not after or after in followers or after in "/#)"
         return ends or ("}" in followers and _NEXT_KEY.match(self.text, position) is not None)
 

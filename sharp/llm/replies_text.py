@@ -45,6 +45,8 @@ _QUOTE = re.compile(r"^>(?: |$)", re.MULTILINE)
 # A whole reply in one block of Markdown: the fences inside are the reply's.
 _MARKDOWN = re.compile(r"\A\s*(?:`{3,}|~{3,})(?:markdown|md)[ \t]*\n", re.IGNORECASE)
 _FENCE = re.compile(r"([ \t]*+)(`{3,}+|~{3,}+)([^`]*+)")
+# A closing fence at the end of the last line of code.
+_LATE_FENCE = re.compile(r"(?<=[^\s`])(?<!``)(```)\s*\Z")
 _NUMBERED = re.compile(r"[ \t]*+([0-9]{1,5})(?:[ \t]*+(?:[|:│]|\.(?=\s|$)|\t)[ ]?| |$)(.*+)")
 _TYPOGRAPHIC = str.maketrans(
     {"“": '"', "”": '"', "„": '"', "‘": "'", "’": "'", "−": "-", "\u00a0": " ", "\u3000": " ", "。": "."}
@@ -113,7 +115,7 @@ def answer(text: str) -> str:
     if end and (start is None or end.start() < start.start()):
         text = text[end.end() :]
     text = without_call_syntax("".join(_outside_reasoning(text)))
-    text = _MARKDOWN.sub("", _without_end_of_turn(text))
+    text = _LATE_FENCE.sub(r"\n\1\n", _MARKDOWN.sub("", _without_end_of_turn(text)))
     if _QUOTED_FENCE.search(text):
         text = _QUOTE.sub("", text)
     if not text.strip():

@@ -21,7 +21,6 @@ from sharp.reference.datasets import (
     read_reference,
     read_reference_solution,
 )
-from sharp.reference.equation_residual import why_none
 from sharp.reference.families import FAMILIES, residual
 from sharp.reference.generation import solve_reference
 from sharp.reference.initial import InitialSet
@@ -148,8 +147,11 @@ def _residuals(
     problem: Problem, path: Path, inputs: Inputs, solutions: tuple[Arrays, Arrays]
 ) -> tuple[tuple[tuple[float, ...], ...], str]:
     """Return the residuals of the samples of two solutions, none where none is defined, and how they were measured."""
-    if problem.family not in FAMILIES and (reason := why_none(problem, inputs)):
-        return ((), ()), f"none: {reason}"
+    if problem.family not in FAMILIES:
+        from sharp.reference.equation_residual import why_none
+
+        if reason := why_none(problem, inputs):
+            return ((), ()), f"none: {reason}"
     if inputs.t is not None and len(inputs.t) < FEWEST_TIMES:
         raise DataError(
             f"{path}: expected at least {FEWEST_TIMES} output times, which a residual takes, found {len(inputs.t)}"

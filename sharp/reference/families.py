@@ -18,7 +18,6 @@ from sharp.errors import DataError
 from sharp.problems import Problem
 from sharp.reference import advection, burgers, darcy, navier_stokes, reaction_diffusion
 from sharp.reference.datasets import Inputs, ReferenceSolution, uniform_points
-from sharp.reference.equation_residual import equation_residual, why_none
 from sharp.reference.family import Array, Arrays, BenchmarkFamily, StepLimit
 from sharp.reference.initial import Evaluate
 from sharp.reference.residual import FEWEST_TIMES, GridResidual
@@ -52,16 +51,23 @@ def residual(problem: Problem, inputs: Inputs, prediction: Arrays) -> GridResidu
     finite or of another shape, and where there are too few output times or points, or for a problem of no family
     another reason of `equation_residual.why_none`.
     """
-    family = FAMILIES.get(problem.family)
     with np.errstate(all="ignore"):
-        return (family.residual if family else equation_residual)(problem, inputs, prediction)
+        if family := FAMILIES.get(problem.family):
+            return family.residual(problem, inputs, prediction)
+        from sharp.reference.equation_residual import equation_residual
+
+        return equation_residual(problem, inputs, prediction)
 
 
 def residual_obstacle(problem: Problem, inputs: Inputs) -> str:
     """Return why no residual of predictions for these inputs can be measured; empty where it can."""
     if inputs.t is not None and len(inputs.t) < FEWEST_TIMES:
         return f"a residual takes at least {FEWEST_TIMES} output times, and there are {len(inputs.t)}"
-    return "" if problem.family in FAMILIES else why_none(problem, inputs)
+    if problem.family in FAMILIES:
+        return ""
+    from sharp.reference.equation_residual import why_none
+
+    return why_none(problem, inputs)
 
 
 def sampled_residual(problem: Problem, inputs: Inputs, prediction: Arrays) -> tuple[float | None, str]:

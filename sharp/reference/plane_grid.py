@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sharp.problems import BoxDomain, Problem
-from sharp.solvers import axis_points, fornberg_weights
+from sharp.solvers import fornberg_weights
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -34,11 +34,17 @@ _NODES_EACH = 2.2
 @lru_cache(maxsize=16)
 def inside_mask(problem: Problem, counts: tuple[int, ...]) -> Mask:
     """Return which points of the output grid with these numbers along the axes lie in the domain or on its edge."""
-    axes = [axis_points(problem, name, count) for name, count in zip(problem.space, counts, strict=True)]
     if isinstance(problem.domain, BoxDomain):
         return np.ones(counts, bool)
-    points = np.stack([grid.ravel() for grid in np.meshgrid(*axes, indexing="ij")], axis=1)
+    points = np.stack([grid.ravel() for grid in np.meshgrid(*_axes(problem, counts), indexing="ij")], axis=1)
     return problem.domain.inside(points).reshape(counts)
+
+
+def _axes(problem: Problem, counts: tuple[int, ...]) -> list[Array]:
+    """Return the output points along each axis."""
+    from sharp.solvers import axis_points  # loads sympy, which a worker of a box never needs
+
+    return [axis_points(problem, name, count) for name, count in zip(problem.space, counts, strict=True)]
 
 
 def within_domain(problem: Problem, values: NDArray[Any]) -> NDArray[Any]:
@@ -60,7 +66,7 @@ class PlaneNodes:
     @classmethod
     def of(cls, problem: Problem, counts: tuple[int, ...]) -> PlaneNodes:
         """Return the nodes of a problem's output grid with so many points along each axis."""
-        axes = [axis_points(problem, name, count) for name, count in zip(problem.space, counts, strict=True)]
+        axes = _axes(problem, counts)
         mask = inside_mask(problem, counts)
         points = np.stack([grid[mask] for grid in np.meshgrid(*axes, indexing="ij")], axis=1)
         first, second = (float(axis[1] - axis[0]) for axis in axes)

@@ -23,11 +23,6 @@ class CandidateRuns:
     repaired: tuple[Candidate, ...]
     executions: tuple[Execution, ...]
 
-    @property
-    def deciding_run(self) -> Execution:
-        """The run that decides."""
-        return self.executions[-1]
-
 
 Repair = Callable[[str, Sequence[Candidate], Sequence[Execution]], Awaitable[Candidate | None]]
 """Corrects the last of a program's versions, which failed: the place to ask at, all versions, all runs so far."""

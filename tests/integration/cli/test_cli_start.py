@@ -61,11 +61,17 @@ def test_listing_problems_and_models_imports_nothing_numerical(sharp: Sharp) -> 
 
 def test_resuming_imports_no_model_client_and_no_solver_library(sharp: Sharp, finished: Path) -> None:
     # The report is written again, so matplotlib draws.
-    assert not imported(sharp, "resume", finished) & {"jax", "openai", "torch", "scipy"}
+    assert not imported(sharp, "resume", finished) & {"jax", "openai", "torch", "scipy", "sympy"}
 
 
-@pytest.mark.parametrize("package", ["sharp", "hpc", "sharp.cli", "sharp.runs", "sharp.llm"])
-def test_importing_a_package_imports_nothing_heavy(package: str) -> None:
-    code = f"import sys, {package}; print(*sys.modules)"
+@pytest.mark.parametrize(
+    ("module", "heavy"),
+    [
+        *((package, HEAVY) for package in ("sharp", "hpc", "sharp.cli", "sharp.runs", "sharp.llm")),
+        ("sharp.evaluation.worker", HEAVY - {"numpy", "h5py", "pydantic"}),
+    ],
+)
+def test_importing_a_package_or_starting_a_worker_loads_nothing_heavy(module: str, heavy: set[str]) -> None:
+    code = f"import sys, {module}; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
-    assert not set(done.stdout.split()) & HEAVY
+    assert not set(done.stdout.split()) & heavy

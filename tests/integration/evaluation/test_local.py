@@ -265,7 +265,7 @@ def process_of_workers(home: Path) -> list[int]:
 async def test_after_an_error_of_the_machine_another_worker_takes_over(
     evaluator, ask, monkeypatch, scratch_home
 ):
-    monkeypatch.setattr("sharp.evaluation.local.write_task", lambda folder, _: (folder / "x").touch())
+    monkeypatch.setattr("sharp.evaluation.local.write_task", lambda folder, _, flush: (folder / "x").touch())
     with pytest.raises(InfrastructureError, match="FileNotFoundError"):
         await evaluator.evaluate(ask())
     assert process_of_workers(scratch_home) == []

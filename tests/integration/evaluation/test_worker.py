@@ -58,7 +58,7 @@ def serve(lines: list[str], environment, *options: str) -> subprocess.CompletedP
 
 
 def ask(folder: Path) -> str:
-    return json.dumps({"folder": str(folder)}) + "\n"
+    return json.dumps({"folder": str(folder), "flush": True}) + "\n"
 
 
 def test_one_process_evaluates_many(folders, environment):

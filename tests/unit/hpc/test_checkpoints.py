@@ -25,6 +25,7 @@ from hpc.journal.checkpoints import (
     Checkpoint,
     checkpoint_files,
     newest_checkpoint,
+    pack_zarr_zip,
     prune,
     state_digest,
     write_checkpoint,
@@ -114,6 +115,23 @@ def test_equal_state_and_meta_give_equal_bytes(tmp_path: Path) -> None:
     two = write(tmp_path / "b", effects=effects[::-1])
 
     assert one.read_bytes() == two.read_bytes()
+
+
+def test_bytes_do_not_depend_on_what_was_packed_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts, numbers = StateArray(["one"], "a", ("n",)), StateArray(np.arange(2.0), "a", ("n",))
+    choices = [texts, numbers, StateArray(["two"], "a", ("n",)), StateArray(numbers.values, "b", ("n",))]
+    choices += [
+        StateArray(numbers.values, "a", ("m",)),
+        StateArray(np.arange(2), "a", ("n",)),
+        StateArray([]),
+    ]
+    drawn = random.Random(1)
+    names = ("state/a", "state/ab", "other/a", "top")
+    states = [{name: drawn.choice(choices) for name in names if drawn.random() < 0.8} for _ in range(20)]
+    packed = [pack_zarr_zip({"number": number}, state) for number, state in enumerate(states)]
+    for number, state in enumerate(states):
+        monkeypatch.setattr(checkpoints, "_PACKED", {})
+        assert pack_zarr_zip({"number": number}, state) == packed[number]
 
 
 def test_another_order_of_completion_changes_meta_alone(tmp_path: Path) -> None:

@@ -157,6 +157,13 @@ def test_a_draft_chooses_gpus_for_solvers_and_time_for_the_controller(tmp_path: 
     assert drafted.serving.command == "vllm serve"
 
 
+def test_a_draft_says_how_to_do_without_gpus_where_all_partitions_have_some() -> None:
+    text = draft_profile("here", [partition("only", gpus=2, cpus=8, memory_mb=4000, limit_s=600)], {})
+    assert "#   only: 2 nodes of 8 CPUs, 4000 MB, 2 GPUs, 10min" in text
+    without = 'evaluate: {partition: "only", time: 10min, cpus: 8, memory: 3600MB}'
+    assert f"# where programs compute on CPUs alone, {without}" in text
+
+
 def test_a_draft_asks_for_no_more_jobs_at_once_than_there_are_places(tmp_path: Path) -> None:
     text = draft_profile("here", [partition("main", nodes=3)], {})
     drafted = load_cluster(written(tmp_path, text))

@@ -345,7 +345,7 @@ def at_cells(values: Array, points: Array) -> Array:
     return RectBivariateSpline(axis, axis, np.pad(values, 1)).ev(*points.T)[None]
 
 
-def skfem_poisson(domain: str, source: Callable[..., Array], points: Array) -> Prepare:
+def skfem_poisson(source: Callable[..., Array], points: Array) -> Prepare:
     """Return scikit-fem's quadratic or quartic triangles for -lap(u) = f with zero on the boundary."""
 
     def prepare(refinements: int, degree: int) -> Run:
@@ -363,7 +363,7 @@ def skfem_poisson(domain: str, source: Callable[..., Array], points: Array) -> P
             return source(*w.x) * v
 
         def run() -> Array:
-            start = skfem.MeshTri.init_lshaped() if domain == "l" else skfem.MeshTri.init_sqsymmetric()
+            start = skfem.MeshTri.init_sqsymmetric()
             mesh = start.refined(refinements)
             basis = skfem.Basis(mesh, element)
             found = skfem.solve(
@@ -404,6 +404,52 @@ def skfem_heat(
             for _ in range(steps):
                 u[free] = left.solve(right @ u[free])
             return (basis.probes(points.T) @ u)[None]
+
+        return run
+
+    return prepare
+
+
+def skfem_corner(exact: Callable[..., Array], points: Array) -> Prepare:
+    """Return scikit-fem's quadratic triangles for lap(u) = 0 on an L, divided further about its corner."""
+
+    def prepare(refinements: int, further: int) -> Run:
+        import skfem
+        from skfem.models.poisson import laplace
+
+        def run() -> Array:
+            mesh = skfem.MeshTri.init_lshaped().scaled((1.0, -1.0)).refined(refinements)
+            for level in range(further):
+                centres = mesh.p[:, mesh.t].mean(axis=1)
+                mesh = mesh.refined(np.flatnonzero(np.hypot(*centres) < 2.0 ** -(level + 1)))
+            basis = skfem.Basis(mesh, skfem.ElementTriP2())
+            held, u = basis.get_dofs(), exact(*basis.doflocs)
+            found = skfem.solve(*skfem.condense(laplace.assemble(basis), x=u, D=held))
+            return (basis.probes(points.T) @ found)[None]
+
+        return run
+
+    return prepare
+
+
+def skfem_elasticity(force: Callable[..., Array], points: Array) -> Prepare:
+    """Return scikit-fem's triangles of some degree for a square of Lamé's constants 1 that is held on all sides."""
+
+    def prepare(refinements: int, degree: int) -> Run:
+        import skfem
+        from skfem.models.elasticity import linear_elasticity
+
+        element = skfem.ElementVector({2: skfem.ElementTriP2, 4: skfem.ElementTriP4}[degree]())
+
+        @skfem.LinearForm
+        def load(v: Any, w: Any) -> Any:
+            return (force(*w.x) * v).sum(axis=0)
+
+        def run() -> Array:
+            basis = skfem.Basis(skfem.MeshTri.init_sqsymmetric().refined(refinements), element)
+            stiffness = linear_elasticity(1.0, 1.0).assemble(basis)
+            found = skfem.solve(*skfem.condense(stiffness, load.assemble(basis), D=basis.get_dofs()))
+            return np.asarray(basis.interpolator(found)(points.T))
 
         return run
 
@@ -616,16 +662,52 @@ def bounded_cases() -> list[Case]:
         Case(
             "Poisson, square, 1e-4", specification("u", [f"-lap(u) = {source}"], unit, boundary=zero), 1e-4, square, exact_poisson,
             {"fipy": (fipy_poisson(poisson, square), [(32,), (64,), (128,), (256,)]),
-             "scikit-fem": (skfem_poisson("square", poisson, square), [(2, 2), (3, 2), (4, 2), (5, 2)]),
+             "scikit-fem": (skfem_poisson(poisson, square), [(2, 2), (3, 2), (4, 2), (5, 2)]),
              "findiff": (findiff_poisson(poisson, square), [(17, 4), (33, 4), (65, 4)])},
         ),
         Case(
             "Poisson, square, 1e-8", specification("u", [f"-lap(u) = {source}"], unit, boundary=zero), 1e-8, square, exact_poisson,
-            {"scikit-fem": (skfem_poisson("square", poisson, square), [(2, 4), (3, 4), (4, 4), (5, 4)]),
+            {"scikit-fem": (skfem_poisson(poisson, square), [(2, 4), (3, 4), (4, 4), (5, 4)]),
              "findiff": (findiff_poisson(poisson, square), [(33, 8), (65, 8)])},
         ),
         _heat_in_a_square(zero),
+        _corner(),
+        _elasticity(),
     ]  # fmt: skip
+
+
+def _corner() -> Case:
+    """Return a harmonic function on an L whose slope at the corner is infinite."""
+    points = grid_points(16, (-0.97, -0.03), (0.03, 0.97))
+    exact = lambda x, y: np.cbrt(x**2 + y**2) * np.cos(2 / 3 * np.arctan2(-x - y, y - x))
+    held = {
+        "where": "all",
+        "type": "dirichlet",
+        "field": "u",
+        "value": "(x**2 + y**2)**(1/3)*cos(2*atan2(-x - y, y - x)/3)",
+    }
+    text = specification(
+        "u", ["lap(u) = 0"], {"x": ("-1", "1"), "y": ("-1", "1")}, boundary=[held],
+        domain="{type: polygon, vertices: [[0, 0], [1, 0], [1, 1], [-1, 1], [-1, -1], [0, -1]]}",
+    )  # fmt: skip
+    peers = {"scikit-fem": (skfem_corner(exact, points), [(2, 2), (2, 4), (3, 6), (3, 8), (4, 10)])}
+    return Case("Laplace, L", text, 1e-5, points, lambda: exact(*points.T)[None], peers)
+
+
+def _elasticity() -> Case:
+    """Return a square of Lamé's constants 1 that is held on all sides and bent by a force."""
+    points = grid_points(16, (0.03, 0.97), (0.03, 0.97))
+    s, c = (lambda k, x: np.sin(k * np.pi * x)), (lambda k, x: np.cos(k * np.pi * x))
+    exact = lambda x, y: np.array([s(1, x) * s(2, y), s(2, x) * s(1, y)])
+    force = lambda x, y: np.pi**2 * (7 * exact(x, y) - 4 * np.array([c(2, x) * c(1, y), c(1, x) * c(2, y)]))
+    equations = [
+        "-(3*u_xx + u_yy + 2*v_xy) = pi**2*(7*sin(pi*x)*sin(2*pi*y) - 4*cos(2*pi*x)*cos(pi*y))",
+        "-(v_xx + 3*v_yy + 2*u_xy) = pi**2*(7*sin(2*pi*x)*sin(pi*y) - 4*cos(pi*x)*cos(2*pi*y))",
+    ]
+    zero = [{"where": "all", "type": "dirichlet", "field": field, "value": "0"} for field in "uv"]
+    text = specification("u, v", equations, {"x": ("0", "1"), "y": ("0", "1")}, boundary=zero)
+    peers = {"scikit-fem": (skfem_elasticity(force, points), [(2, 2), (3, 2), (4, 2), (5, 2)])}
+    return Case("elasticity, square", text, 1e-4, points, lambda: exact(*points.T), peers)
 
 
 def _heat_in_a_square(zero: Sequence[Mapping[str, Any]]) -> Case:

@@ -48,6 +48,8 @@ _CONVERGED = 0.02
 # below which a state counts as this share.
 _PREVIEW, _NEXT_TO_NOTHING = 1e-2, 1e-3
 _SHORTEST = 1e-13
+# No first step is shorter than this share of the interval: what is next to nothing at the start has no scale of time.
+_FIRST = 1e-9
 _INSET = 1e-12
 
 
@@ -218,7 +220,8 @@ class _DiagonallyImplicit:
         sizes = np.maximum(self._evolution.sizes(state), self._sizes)
         moving = (rates > 0) & (sizes > 0) & np.isfinite(rates)
         share = self._tolerance**0.25
-        return float(np.min(share * sizes[moving] / rates[moving], initial=(end - start) / 50))
+        lengths = share * sizes[moving] / rates[moving]
+        return max(float(np.min(lengths, initial=(end - start) / 50)), _FIRST * (end - start))
 
     def step(self, time: float, length: float, state: Array) -> tuple[Array, _Piece, float]:
         """Return the state after a step of at most the given length, the step, and the length to try next."""

@@ -54,6 +54,13 @@ def test_nonlinear_stiff_equations_are_followed() -> None:
     assert found.at(np.array([0.5, 2.0]))[:, 0] == pytest.approx([1.5, 3.0], abs=1e-6)
 
 
+def test_a_speed_that_is_next_to_nothing_at_the_start_is_no_scale() -> None:
+    """A pendulum let go at rest but for rounding, beside a component that makes the system stiff."""
+    swing = linear(np.array([[0.0, 1, 0], [-1, 0, 0], [0, 0, -1e6]]), lambda _: np.zeros(3))
+    found = integrate(swing, np.array([1.0, 1e-230, 0.0]), (0.0, 3.0), 1e-8, IN_TIME)
+    assert found.at(np.array([3.0]))[0, :2] == pytest.approx([np.cos(3), -np.sin(3)], abs=1e-6)
+
+
 def test_steps_end_where_rates_jump() -> None:
     steps = linear(np.array([[0.0]]), lambda t: np.array([float(t > 0.3)]))
     found = integrate(steps, np.array([0.0]), (0.0, 1.0), 1e-9, IN_TIME, [0.3])

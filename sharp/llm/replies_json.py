@@ -7,6 +7,7 @@ Reading takes time proportional to the text, whatever the text.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from typing import Any
@@ -108,6 +109,14 @@ def last_object(text: str, *, prose: bool = False, listed: str = "") -> dict[str
     return {listed: row} if listed and alike and listed not in alike else found
 
 
+def _is_valid(text: str, position: int) -> bool:
+    try:
+        json.JSONDecoder().raw_decode(text, position)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
 def _end_of_brackets(text: str, start: int) -> int:
     depth = 0
     for token in _BRACKET.finditer(text, start):
@@ -140,11 +149,13 @@ class _Reader:
         self.in_object = False
         self.keyed = False
         """Whether the value that is read stands under a key."""
+        self.valid = False
+        """Whether the value that is read is valid JSON: then a string ends at its first quote, whatever follows."""
         self._last_comment_end = text.rfind("*/")
 
     def read(self, position: int) -> Any:
         """Read the value at a position; `in_object` says whether the key of an object was met on the way."""
-        self.position, self.in_object = position, False
+        self.position, self.in_object, self.valid = position, False, _is_valid(self.text, position)
         return self._value(0)
 
     def _value(self, depth: int) -> Any:
@@ -226,6 +237,8 @@ class _Reader:
     def _end_of_string(self, match: re.Match[str], followers: str) -> int:
         """Return where a string ends: at its first quote, or at a later one of the line if only that can be its end."""
         quote, end = match[0][-1], match.end()
+        if self.valid:
+            return end
         stop = self.text.find("\n", end, end + _LOOK_AHEAD)
         stop = end + _LOOK_AHEAD if stop < 0 else stop
         for _ in range(_ENDS_TRIED):
